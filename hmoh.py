@@ -147,7 +147,7 @@ def hadamard(order: int) -> np.ndarray:
     """
     if isinstance(order, bool) or not isinstance(order, (int, np.integer)) or order < 1 or order & (order - 1):
         raise ValueError(f"order={order!r} is not a power of two; pass 1, 2, 4, 8, ...")
-    return _columns(order, np.arange(order)).T
+    return _columns(order, np.arange(order))  # it is symmetric
 
 
 def _columns(order: int, which: np.ndarray) -> np.ndarray:
@@ -257,33 +257,23 @@ class Codebook:
 
 
 def check_features(X, n_features: int | None = None) -> np.ndarray:
-    """X as a finite float32 array of samples in rows, in C order; nothing is copied if it is one already.
-
-    The same function stands in kernels.py: each file works alone.
-    """
+    """X as a finite (n, d) float32 array in C order, not copied if it is one. (Also in kernels.py: each stands alone.)"""
     if hasattr(X, "toarray"):
         raise TypeError(f"X is a sparse {type(X).__name__}; dense features are needed: pass X.toarray().")
     given = np.asarray(X)
     if given.dtype.kind not in "buif":
-        raise TypeError(f"X has dtype {given.dtype}; numbers are needed: pass X.astype(np.float32), if it holds numbers.")
-    if given.ndim != 2:
-        raise ValueError(
-            f"X has shape {given.shape}; one sample per row is needed: pass X.reshape(1, -1) for a single sample."
-        )
-    if 0 in given.shape:
-        raise ValueError(f"X has shape {given.shape}; at least one sample and one feature are needed.")
-    if n_features is not None and given.shape[1] != n_features:
-        raise ValueError(
-            f"X has {given.shape[1]} features, but the model was fitted on {n_features}; pass the same features as before."
-        )
-    with np.errstate(over="ignore"):  # what float32 cannot hold becomes inf and is reported below
+        raise TypeError(f"X has dtype {given.dtype}; numbers are needed: pass X.astype(np.float32) if they are.")
+    if given.ndim != 2 or 0 in given.shape:
+        raise ValueError(f"X has shape {given.shape}; rows of features are needed: pass x.reshape(1, -1) for one row.")
+    if n_features not in (None, given.shape[1]):
+        needed = f"but the model was fitted on {n_features}; pass the same features as before."
+        raise ValueError(f"X has {given.shape[1]} features, {needed}")
+    with np.errstate(over="ignore"):  # what float32 cannot hold becomes inf and is found below
         X = np.ascontiguousarray(given, dtype=np.float32)
     if not (np.isfinite(X.min()) and np.isfinite(X.max())):
         row, column = np.argwhere(~np.isfinite(X))[0]
-        raise ValueError(
-            f"X[{row}, {column}] is {given[row, column]}; finite numbers within float32 are needed: "
-            "drop or fill such rows, or scale the features."
-        )
+        value = f"X[{row}, {column}] is {given[row, column]}"
+        raise ValueError(f"{value}; finite numbers within float32 are needed: drop, fill or scale them.")
     return X
 
 
@@ -293,25 +283,21 @@ def check_labels(y, n_samples: int) -> np.ndarray:
     if y.dtype == object and {type(label) for label in y.flat} <= {str}:  # a pandas column of strings
         y = y.astype(str)
     if y.dtype.kind not in "buiU":
-        raise TypeError(
-            f"y has dtype {y.dtype}; integers, strings or a 0/1 matrix are needed: pass y.astype(int), if they are numbers."
-        )
+        raise TypeError(f"y has dtype {y.dtype}; integers, strings or a 0/1 matrix are needed: pass y.astype(int).")
     if y.ndim not in (1, 2) or len(y) != n_samples:
-        raise ValueError(f"y has shape {y.shape}, but X has {n_samples} samples; pass one label, or one row of 0/1, each.")
+        raise ValueError(f"y has shape {y.shape}, but X has {n_samples} rows; pass a label or a row of 0/1 for each.")
     if y.ndim == 1:
         return y if y.dtype.kind == "U" else y.astype(np.int64)
     if y.shape[1] < 2 or y.dtype.kind == "U":
         raise ValueError(
-            f"y has shape {y.shape} and dtype {y.dtype}; a matrix of labels is 0/1 with at least 2 columns: "
-            "for one label per sample pass y.ravel()."
+            f"y has shape {y.shape}; 2 or more columns of 0/1 are needed: pass y.ravel() for one label each."
         )
     wrong = np.argwhere((y != 0) & (y != 1))
     if len(wrong):
-        row, column = wrong[0]
-        raise ValueError(f"y[{row}, {column}] is {y[row, column]}; a matrix of labels holds 0 and 1 only: pass y > 0.")
+        raise ValueError(f"y[{wrong[0][0]}, {wrong[0][1]}] is {y[*wrong[0]]}; 0 and 1 are needed: pass y > 0.")
     if not y.any(axis=1).all():
         row = np.argmin(y.any(axis=1))
-        raise ValueError(f"y[{row}] has no label; at least one 1 per row is needed: drop such samples before training.")
+        raise ValueError(f"y[{row}] has no label; at least one 1 per row is needed: leave such samples out.")
     return y.astype(np.uint8)
 
 
@@ -356,7 +342,9 @@ class OnlineHasher:
     def set_params(self, **params):
         for name in params:
             if name not in self.get_params():
-                raise ValueError(f"{type(self).__name__} has no parameter {name!r}; it has {sorted(self.get_params())}.")
+                raise ValueError(
+                    f"{type(self).__name__} has no parameter {name!r}; it has {sorted(self.get_params())}."
+                )
         vars(self).update({name: value for name, value in params.items() if "__" not in name})
         maps = dict(_named_maps(self.feature_map))
         for name, value in params.items():
@@ -418,11 +406,10 @@ class OnlineHasher:
             model.__dict__ = self.get_params(deep=False)
             model._begun, model.n_seen_ = self._settings(), 0
             model._seed = int(np.random.default_rng(self.random_state).integers(2**63))
-        for name, value in self._settings().items():
-            if value != model._begun[name]:
+        for name, now in self._settings().items():
+            if now != model._begun[name]:
                 raise ValueError(
-                    f"{name} was {model._begun[name]} when learning began and is {value} now; "
-                    "set it back, or start anew with fit."
+                    f"{name} was {model._begun[name]} at first and is {now} now; set it back, or call fit."
                 )
         X = check_features(X, None if fresh else self.n_features_in_)
         y = model._check_y(y, classes, len(X))
@@ -446,13 +433,17 @@ class OnlineHasher:
         y = check_labels(y, n_samples)
         kind = f"{y.shape[1]} columns of 0/1" if y.ndim == 2 else "strings" if y.dtype.kind == "U" else "integers"
         if kind != vars(self).setdefault("_label_kind", kind):
-            raise ValueError(f"y holds {kind}, but learning began with {self._label_kind}; pass labels of the same kind.")
+            raise ValueError(
+                f"y holds {kind}, but learning began with {self._label_kind}; pass labels of the same kind."
+            )
         if classes is not None:
             if y.ndim == 2:
                 raise ValueError("classes are given, but the columns of y are the classes; leave classes out.")
             classes = np.unique(check_labels(classes, np.size(classes)))
             if not np.array_equal(classes, vars(self).setdefault("_classes", classes)):
-                raise ValueError(f"classes are {classes.tolist()}, but were {self._classes.tolist()}; pass the same or none.")
+                raise ValueError(
+                    f"classes are {classes.tolist()}, but were {self._classes.tolist()}; pass the same or none."
+                )
         return y
 
     def _fit_map(self, X: np.ndarray, last: bool) -> bool:
@@ -465,7 +456,8 @@ class OnlineHasher:
                 return False
             Z = X[: self._n_warmup]
             for part in maps:
-                Z = check_features(part.fit(Z).transform(Z))
+                part.fit(Z)
+                Z = check_features(part.transform(Z))
             self.feature_map_ = feature_map
             self._start(Z.shape[1])
         return True
@@ -540,7 +532,9 @@ class OnlineHasher:
                 for name in file.files:
                     value = file[name]
                     prefix, _, inner = name.partition("/")
-                    parts.setdefault(prefix, {})[inner] = value.item() if prefix == "model" and value.ndim == 0 else value
+                    parts.setdefault(prefix, {})[inner] = (
+                        value.item() if prefix == "model" and value.ndim == 0 else value
+                    )
             written = parts.pop("format")[""].item()
             if written != f"{FORMAT} {cls.__name__}":
                 raise ValueError(f"it is marked {written!r}, not '{FORMAT} {cls.__name__}'")
@@ -642,7 +636,9 @@ class HMOH(OnlineHasher):
         if self.codebook not in ("random", "ordered", "spread"):
             raise ValueError(f'codebook={self.codebook!r} is unknown; pass "random", "ordered" or "spread".')
         if not (isinstance(self.learning_rate, (int, float, np.number)) and 0 < self.learning_rate < np.inf):
-            raise ValueError(f"learning_rate={self.learning_rate!r} is not possible; pass a positive number, such as 1.")
+            raise ValueError(
+                f"learning_rate={self.learning_rate!r} is not possible; pass a positive number, such as 1."
+            )
 
     def _start(self, n_features: int) -> None:
         self._book = self._new_codebook()
@@ -655,7 +651,9 @@ class HMOH(OnlineHasher):
         if self._label_kind.endswith("columns of 0/1"):
             known = list(range(int(self._label_kind.split()[0])))
         if self.n_classes is not None and self.n_classes < len(known):
-            raise ValueError(f"n_classes={self.n_classes}, but there are {len(known)} classes; raise it, or leave it out.")
+            raise ValueError(
+                f"n_classes={self.n_classes}, but there are {len(known)} classes; raise it, or leave it out."
+            )
         return Codebook(self.n_bits, self.codebook, self.n_classes or len(known) or None, self._seed).add(known)
 
     def _learn(self, Z: np.ndarray, y: np.ndarray) -> None:
@@ -677,7 +675,9 @@ class HMOH(OnlineHasher):
             _perceptron(Z, index, C, self.batch_size, self.n_steps_, W, V, S, *bits)
 
         n_tiles = len(W) // TILE
-        n_threads = min(self.n_threads or _cores(), n_tiles, 1 + Z.size * self.n_bits // 1_000_000)  # few for little work
+        n_threads = min(
+            self.n_threads or _cores(), n_tiles, 1 + Z.size * self.n_bits // 1_000_000
+        )  # few for little work
         shares = np.array_split(np.arange(n_tiles), n_threads)
         if n_threads == 1:
             run(shares[0])

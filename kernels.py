@@ -25,37 +25,23 @@ class NotFittedError(ValueError, AttributeError):
 
 
 def check_features(X, n_features: int | None = None) -> np.ndarray:
-    """X as a finite float32 array of samples in rows, in C order; nothing is copied if it is one already.
-
-    Parameters
-    ----------
-    X : (n, d) array of bool, integers or floats, or a DataFrame of such
-    n_features : int, optional
-        The number of columns that is needed.
-    """
+    """X as a finite (n, d) float32 array in C order, not copied if it is one. (Also in hmoh.py: each stands alone.)"""
     if hasattr(X, "toarray"):
         raise TypeError(f"X is a sparse {type(X).__name__}; dense features are needed: pass X.toarray().")
     given = np.asarray(X)
     if given.dtype.kind not in "buif":
-        raise TypeError(f"X has dtype {given.dtype}; numbers are needed: pass X.astype(np.float32), if it holds numbers.")
-    if given.ndim != 2:
-        raise ValueError(
-            f"X has shape {given.shape}; one sample per row is needed: pass X.reshape(1, -1) for a single sample."
-        )
-    if 0 in given.shape:
-        raise ValueError(f"X has shape {given.shape}; at least one sample and one feature are needed.")
-    if n_features is not None and given.shape[1] != n_features:
-        raise ValueError(
-            f"X has {given.shape[1]} features, but the model was fitted on {n_features}; pass the same features as before."
-        )
-    with np.errstate(over="ignore"):  # what float32 cannot hold becomes inf and is reported below
+        raise TypeError(f"X has dtype {given.dtype}; numbers are needed: pass X.astype(np.float32) if they are.")
+    if given.ndim != 2 or 0 in given.shape:
+        raise ValueError(f"X has shape {given.shape}; rows of features are needed: pass x.reshape(1, -1) for one row.")
+    if n_features not in (None, given.shape[1]):
+        needed = f"but the model was fitted on {n_features}; pass the same features as before."
+        raise ValueError(f"X has {given.shape[1]} features, {needed}")
+    with np.errstate(over="ignore"):  # what float32 cannot hold becomes inf and is found below
         X = np.ascontiguousarray(given, dtype=np.float32)
     if not (np.isfinite(X.min()) and np.isfinite(X.max())):
         row, column = np.argwhere(~np.isfinite(X))[0]
-        raise ValueError(
-            f"X[{row}, {column}] is {given[row, column]}; finite numbers within float32 are needed: "
-            "drop or fill such rows, or scale the features."
-        )
+        value = f"X[{row}, {column}] is {given[row, column]}"
+        raise ValueError(f"{value}; finite numbers within float32 are needed: drop, fill or scale them.")
     return X
 
 
@@ -99,7 +85,9 @@ class _Map:
     def set_state(self, state: dict[str, np.ndarray]):
         missing = set(self.get_params()) - set(state)
         if missing or not set(state) <= {*self.get_params(), *self._fitted}:
-            raise ValueError(f"the state holds {sorted(state)}, which is not one of a {type(self).__name__}; pass the map it came from.")
+            raise ValueError(
+                f"a state of {sorted(state)} is not one of {type(self).__name__}; pass the map it came from."
+            )
         for name, value in state.items():
             setattr(self, name, value.item() if value.ndim == 0 else value)
         return self
@@ -149,13 +137,21 @@ class RBF(_Map):
     def fit(self, X, y=None) -> RBF:
         """Take the anchors and the bandwidth from the rows of X."""
         least = 2 if self.center else 1  # the mean leaves out each anchor's feature of itself
-        if isinstance(self.n_anchors, bool) or not isinstance(self.n_anchors, (int, np.integer)) or self.n_anchors < least:
+        if (
+            isinstance(self.n_anchors, bool)
+            or not isinstance(self.n_anchors, (int, np.integer))
+            or self.n_anchors < least
+        ):
             raise ValueError(f"n_anchors={self.n_anchors!r} is not possible; pass an int of at least {least}.")
         if not (np.isscalar(self.divisor) and 0 < self.divisor < np.inf):
-            raise ValueError(f"divisor={self.divisor!r} is not possible; pass a positive number, such as the paper's 10.")
+            raise ValueError(
+                f"divisor={self.divisor!r} is not possible; pass a positive number, such as the paper's 10."
+            )
         X = check_features(X)
         if len(X) < self.n_anchors:
-            raise ValueError(f"{self.n_anchors} anchors cannot be taken from {len(X)} samples; pass more, or lower n_anchors.")
+            raise ValueError(
+                f"{self.n_anchors} anchors cannot be taken from {len(X)} samples; pass more, or lower n_anchors."
+            )
         anchors, rest = X[: self.n_anchors].copy(), X[self.n_anchors :]
         rest = rest if len(rest) else anchors
         # The mean of ||x - a||^2 over all pairs, from means alone: E||x||^2 + E||a||^2 - 2 E x . E a, about a common origin.

@@ -27,6 +27,7 @@ from numba import njit
 
 __all__ = ["HammingHistogram", "area_under_curve", "hamming_histogram", "mean_average_precision", "nearest"]
 
+PACK = 'np.packbits(bits, axis=1, bitorder="little")'
 BLOCK_WORDS = 1 << 17  # 64-bit words of database codes held at a time: 1 MB, which stays in a core's cache
 SAMPLE = 1024  # rows looked at to decide whether equal items are worth merging
 
@@ -132,10 +133,7 @@ def _select(Q, D, first_row, place, distances, indices):
 def _as_codes(codes, name: str) -> np.ndarray:
     codes = np.asarray(codes)
     if codes.dtype != np.uint8:
-        raise TypeError(
-            f"{name} has dtype {codes.dtype}; packed uint8 codes are needed: "
-            'pass np.packbits(bits, axis=1, bitorder="little").'
-        )
+        raise TypeError(f"{name} has dtype {codes.dtype}; packed uint8 codes are needed: pass {PACK}.")
     if codes.ndim != 2 or 0 in codes.shape:
         raise ValueError(f"{name} has shape {codes.shape}; at least one row of at least one byte is needed.")
     return codes
@@ -158,13 +156,10 @@ def _as_labels(labels, n_rows: int, name: str) -> np.ndarray:
         raise TypeError(f"{name} has dtype {labels.dtype}; integers, strings or a 0/1 matrix are needed.")
     if labels.ndim not in (1, 2) or len(labels) != n_rows:
         raise ValueError(
-            f"{name} has shape {labels.shape}, but there are {n_rows} codes; pass one label, or one row of 0/1, per code."
+            f"{name} has shape {labels.shape}; pass a label or a row of 0/1 for each of the {n_rows} codes."
         )
     if labels.ndim == 2 and (labels.shape[1] < 2 or labels.dtype.kind == "U"):
-        raise ValueError(
-            f"{name} has shape {labels.shape} and dtype {labels.dtype}; a matrix of labels is 0/1 with at least "
-            "2 columns: for one label per code pass labels.ravel()."
-        )
+        raise ValueError(f"{name} has shape {labels.shape}; 2 or more columns of 0/1 are needed: pass labels.ravel().")
     return labels
 
 
@@ -182,15 +177,12 @@ class _Pass:
         self.query_codes, self.db_codes = _as_codes(query_codes, "query_codes"), _as_codes(db_codes, "db_codes")
         width = self.query_codes.shape[1]
         if self.db_codes.shape[1] != width:
-            raise ValueError(
-                f"query_codes have {width} bytes, but db_codes have {self.db_codes.shape[1]}; encode both with one model."
-            )
+            other = self.db_codes.shape[1]
+            raise ValueError(f"query_codes have {width} bytes, but db_codes {other}; encode both with one model.")
         self.n_bits = 8 * width if n_bits is None else _as_count(n_bits, "n_bits")
         if -(-self.n_bits // 8) != width:
-            raise ValueError(
-                f"n_bits={n_bits} needs {-(-self.n_bits // 8)} bytes per code, but the codes have {width}; "
-                f"pass n_bits from {8 * width - 7} to {8 * width}, or leave it out."
-            )
+            fitting = f"pass n_bits from {8 * width - 7} to {8 * width}, or leave it out"
+            raise ValueError(f"n_bits={n_bits} does not fit codes of {width} bytes; {fitting}.")
         self.n_threads = _cores() if n_threads is None else _as_count(n_threads, "n_threads")
         self.Q = self._code_words(self.query_codes, "query_codes", 0)
         if query_labels is not None:
@@ -198,10 +190,8 @@ class _Pass:
             self.db_labels = db_labels = _as_labels(db_labels, len(db_codes), "db_labels")
             strings = [labels.dtype.kind == "U" for labels in (query_labels, db_labels)]
             if query_labels.shape[1:] != db_labels.shape[1:] or strings[0] != strings[1]:
-                raise ValueError(
-                    f"query_labels (shape {query_labels.shape}, {query_labels.dtype}) and db_labels (shape "
-                    f"{db_labels.shape}, {db_labels.dtype}) do not speak of the same labels; pass both in one form."
-                )
+                forms = " and ".join(f"{labels.dtype}{list(labels.shape)}" for labels in (query_labels, db_labels))
+                raise ValueError(f"query_labels and db_labels are {forms}; pass both in one form.")
             self.multi = query_labels.ndim == 2
             self.classes = None if self.multi else np.unique(query_labels)
             self.Lq = self._label_words(query_labels, "query_labels", 0)
@@ -210,10 +200,7 @@ class _Pass:
         used = self.n_bits % 8
         if used and (codes[:, -1] >> used).any():
             row = first + int(np.argmax(codes[:, -1] >> used > 0))
-            raise ValueError(
-                f"{name} row {row} has bits set beyond n_bits={self.n_bits}; padding bits must be 0: "
-                'pack with np.packbits(bits, axis=1, bitorder="little"), or pass the right n_bits.'
-            )
+            raise ValueError(f"{name}[{row}] has bits set beyond n_bits={self.n_bits}; these must be 0: pass {PACK}.")
         return _as_words(codes)
 
     def _label_words(self, labels, name, first):
@@ -222,10 +209,8 @@ class _Pass:
             wrong = np.argwhere((labels != 0) & (labels != 1))
             if len(wrong):
                 row, column = wrong[0]
-                raise ValueError(
-                    f"{name}[{first + row}, {column}] is {labels[row, column]}; a matrix of labels holds "
-                    "0 and 1 only: pass labels > 0."
-                )
+                value = f"{name}[{first + row}, {column}] is {labels[row, column]}"
+                raise ValueError(f"{value}; 0 and 1 are needed in a matrix of labels: pass labels > 0.")
             return _as_words(np.packbits(labels != 0, axis=1))
         place = np.searchsorted(self.classes, labels)
         place[place == len(self.classes)] = 0
@@ -367,7 +352,7 @@ class HammingHistogram:
             return NotImplemented
         if self.items.shape != other.items.shape:
             raise ValueError(
-                f"{self} and {other} cannot be added; histograms of the same queries and code length are needed."
+                f"{self} and {other} cannot be added; pass histograms of the same queries and code length."
             )
         return HammingHistogram(self.items + other.items, self.relevant + other.relevant)
 
@@ -388,10 +373,8 @@ class HammingHistogram:
         own = self.relevant.any(axis=1)  # a query without a label is not even relevant to itself
         missing = np.flatnonzero((self.items[:, 0] == 0) | (own & (self.relevant[:, 0] == 0)))
         if len(missing):
-            raise ValueError(
-                f"query {missing[0]} has no own item at distance 0; without_self needs a histogram of codes "
-                "against a database that contains them."
-            )
+            need = "pass codes against a database that contains them"
+            raise ValueError(f"query {missing[0]} has no item of its own at distance 0; {need}.")
         items, relevant = self.items.copy(), self.relevant.copy()
         items[:, 0] -= 1
         relevant[:, 0] -= own
@@ -424,7 +407,9 @@ class HammingHistogram:
         before, hits_before = n.cumsum(axis=1) - n, hits.cumsum(axis=1) - hits
         stop = np.clip(before + n, before, np.maximum(top, before))
         slope = (hits - 1) / np.maximum(n - 1, 1)
-        steps = slope * (stop - before) + (hits_before + 1 - slope * (before + 1)) * (_harmonic(stop) - _harmonic(before))
+        steps = slope * (stop - before) + (hits_before + 1 - slope * (before + 1)) * (
+            _harmonic(stop) - _harmonic(before)
+        )
         sums = hits / np.maximum(n, 1) * steps
         total = hits.sum(axis=1)
         if normalize == "retrieved":
@@ -482,8 +467,8 @@ def _divisor(n_relevant: np.ndarray, top: int, normalize: str) -> np.ndarray:
 def _retrieved_ap(n, hits, before, hits_before, sums, top: int) -> float:
     """Expected AP of one query divided by its hits among the first ``top``.
 
-    The hits h that the cut tie contributes to its first q places are hypergeometric; given h they lie anywhere in
-    these places with equal chance, so that their precisions sum up to (h/q) sum_{j=1}^q (N+ + 1 + (j-1) (h-1)/(q-1)) / (N + j).
+    The number h of hits in the first q places of the tie that ``top`` cuts is hypergeometric. Given h they lie anywhere
+    in these places, and their precisions sum up to (h/q) sum_{j=1}^q (N+ + 1 + (j - 1) (h - 1)/(q - 1)) / (N + j).
     """
     cut = int(np.searchsorted(before, top, side="left")) - 1  # the last distance that begins before rank ``top``
     whole, N, N_hits = sums[:cut].sum(), int(before[cut]), int(hits_before[cut])
@@ -505,7 +490,7 @@ def _mean(ap: np.ndarray, top: int | None) -> float:
     if np.isnan(ap).all():
         where = "the database" if top is None else f"the first {top} ranks"
         raise ValueError(
-            f"none of the {len(ap)} queries has a relevant item in {where}; check that queries and database use the same labels."
+            f"none of the {len(ap)} queries has a relevant item in {where}; check the labels of both sides."
         )
     return float(np.nanmean(ap))
 
@@ -593,7 +578,5 @@ def area_under_curve(x: np.ndarray, y: np.ndarray) -> float:
     """
     x, y = np.asarray(x, np.float64), np.asarray(y, np.float64)
     if x.ndim != 1 or x.shape != y.shape or len(x) < 2 or not (np.diff(x) > 0).all():
-        raise ValueError(
-            f"x has shape {x.shape} and y {y.shape}; two 1-D arrays of one length (at least 2) with x increasing are needed."
-        )
+        raise ValueError(f"x and y have shapes {x.shape} and {y.shape}; pass two or more points, with x increasing.")
     return float(np.trapezoid(y, x) / (x[-1] - x[0]))

@@ -1,0 +1,48 @@
+# `make` lists the targets. Everything is installed into .venv, from the bounds of pyproject.toml and the tested
+# versions of constraints.txt; the project itself is never installed, its modules are found in this folder.
+PYTHON ?= python3
+PY := .venv/bin/python
+
+.PHONY: help demo test notebooks notebooks-update bench lab constraints clean
+help: ## list the targets
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/make \1|\2/' | awk -F'|' '{ printf "%-24s%s\n", $$1, $$2 }'
+
+demo: .venv/notebooks.done ## stream MNIST, print the table, write build/quickstart.html
+	$(PY) notebooks/run.py notebooks/00_quickstart.ipynb
+	@echo "The pictures are in build/quickstart.html"
+
+test: .venv/all.done ## run the tests, with the JIT on and off
+	NUMBA_DISABLE_JIT=1 $(PY) -m pytest -m "not slow"
+	$(PY) -m pytest
+
+notebooks: .venv/all.done ## run all notebooks into build/
+	$(PY) notebooks/run.py notebooks/[0-9]*.ipynb
+
+notebooks-update: .venv/all.done ## run all notebooks and keep their outputs in notebooks/
+	$(PY) notebooks/run.py --update notebooks/[0-9]*.ipynb
+
+bench: .venv/all.done ## measure speed side by side with plain numpy and scikit-learn
+	$(PY) bench.py
+
+lab: .venv/notebooks.done ## open the notebooks in JupyterLab
+	.venv/bin/jupyter lab --notebook-dir=.
+
+constraints: ## note the newest versions that the bounds allow; run make test before committing them
+	rm -rf .venv && $(PYTHON) -m venv .venv
+	$(call requirements,all) | .venv/bin/pip install --quiet --upgrade -r /dev/stdin
+	.venv/bin/pip freeze > constraints.txt
+
+clean: ## remove everything that make made
+	rm -rf .venv build .pytest_cache .hypothesis .ruff_cache
+	find . -name __pycache__ -o -name .ipynb_checkpoints | xargs rm -rf
+
+# The requirements of one extra (or of all) with those of the core, one per line.
+requirements = $(PYTHON) -c 'import sys, tomllib; p = tomllib.load(open("pyproject.toml", "rb"))["project"]; \
+	extras = p["optional-dependencies"]; \
+	print(*p["dependencies"], *sum(extras.values() if sys.argv[1] == "all" else [extras[sys.argv[1]]], []), sep="\n")' $(1)
+
+.venv/%.done: pyproject.toml constraints.txt
+	@echo "Setting up .venv ($*) ..."
+	test -x $(PY) || $(PYTHON) -m venv .venv
+	$(call requirements,$*) | .venv/bin/pip install --quiet --disable-pip-version-check -c constraints.txt -r /dev/stdin
+	@touch $@
