@@ -73,10 +73,10 @@ def _is_relevant(Lq, q, Ld, j, multi):
     """Whether two items share a label: the same id, or a common 1 in the words of a label set."""
     if not multi:
         return Lq[q, 0] == Ld[j, 0]
-    for k in range(Ld.shape[1]):
-        if Lq[q, k] & Ld[j, k]:
-            return True
-    return False
+    common = Lq[q, 0] & Ld[j, 0]
+    for k in range(1, Ld.shape[1]):
+        common |= Lq[q, k] & Ld[j, k]
+    return common != 0
 
 
 @_compiled
@@ -135,7 +135,7 @@ def _as_codes(codes, name: str) -> np.ndarray:
     if codes.dtype != np.uint8:
         raise TypeError(f"{name} has dtype {codes.dtype}; packed uint8 codes are needed: pass {PACK}.")
     if codes.ndim != 2 or 0 in codes.shape:
-        raise ValueError(f"{name} has shape {codes.shape}; at least one row of at least one byte is needed.")
+        raise ValueError(f"{name} has shape {codes.shape}; pass a 2-D array, each row a code of at least a byte.")
     return codes
 
 
@@ -153,7 +153,7 @@ def _as_labels(labels, n_rows: int, name: str) -> np.ndarray:
     if labels.dtype == object and {type(value) for value in labels.flat} <= {str}:  # a pandas column of strings
         labels = labels.astype(str)
     if labels.dtype.kind not in "buiU":
-        raise TypeError(f"{name} has dtype {labels.dtype}; integers, strings or a 0/1 matrix are needed.")
+        raise TypeError(f"{name} has dtype {labels.dtype}; pass integers, strings or a matrix of 0 and 1.")
     if labels.ndim not in (1, 2) or len(labels) != n_rows:
         raise ValueError(
             f"{name} has shape {labels.shape}; pass a label or a row of 0/1 for each of the {n_rows} codes."
@@ -161,6 +161,13 @@ def _as_labels(labels, n_rows: int, name: str) -> np.ndarray:
     if labels.ndim == 2 and (labels.shape[1] < 2 or labels.dtype.kind == "U"):
         raise ValueError(f"{name} has shape {labels.shape}; 2 or more columns of 0/1 are needed: pass labels.ravel().")
     return labels
+
+
+def _as_ids(labels: np.ndarray, name: str) -> np.ndarray:
+    """Integers as int64, as numpy compares int64 with uint64 in float64; strings as they are."""
+    if labels.dtype == np.uint64 and labels.max() >= 1 << 63:
+        raise ValueError(f"{name} hold {labels.max()}; numbers below 2**63 are needed: pass labels.astype(str).")
+    return labels if labels.dtype.kind == "U" else labels.astype(np.int64)
 
 
 def _as_words(rows: np.ndarray) -> np.ndarray:
@@ -173,11 +180,10 @@ def _as_words(rows: np.ndarray) -> np.ndarray:
 class _Pass:
     """Queries against a database, both checked, the database read block by block: only a block is ever copied."""
 
-    def __init__(self, query_codes, db_codes, query_labels=None, db_labels=None, n_bits=None, n_threads=None):
+    def __init__(self, query_codes, db_codes, labels=None, n_bits=None, n_threads=None):
         self.query_codes, self.db_codes = _as_codes(query_codes, "query_codes"), _as_codes(db_codes, "db_codes")
-        width = self.query_codes.shape[1]
-        if self.db_codes.shape[1] != width:
-            other = self.db_codes.shape[1]
+        width, other = self.query_codes.shape[1], self.db_codes.shape[1]
+        if width != other:
             raise ValueError(f"query_codes have {width} bytes, but db_codes {other}; encode both with one model.")
         self.n_bits = 8 * width if n_bits is None else _as_count(n_bits, "n_bits")
         if -(-self.n_bits // 8) != width:
@@ -185,15 +191,16 @@ class _Pass:
             raise ValueError(f"n_bits={n_bits} does not fit codes of {width} bytes; {fitting}.")
         self.n_threads = _cores() if n_threads is None else _as_count(n_threads, "n_threads")
         self.Q = self._code_words(self.query_codes, "query_codes", 0)
-        if query_labels is not None:
-            query_labels = _as_labels(query_labels, len(query_codes), "query_labels")
-            self.db_labels = db_labels = _as_labels(db_labels, len(db_codes), "db_labels")
-            strings = [labels.dtype.kind == "U" for labels in (query_labels, db_labels)]
-            if query_labels.shape[1:] != db_labels.shape[1:] or strings[0] != strings[1]:
-                forms = " and ".join(f"{labels.dtype}{list(labels.shape)}" for labels in (query_labels, db_labels))
-                raise ValueError(f"query_labels and db_labels are {forms}; pass both in one form.")
+        self.labelled = labels is not None
+        if self.labelled:
+            query_labels = _as_labels(labels[0], len(self.Q), "query_labels")
+            self.db_labels = _as_labels(labels[1], len(self.db_codes), "db_labels")
+            forms = [(a.shape[1:], a.dtype.kind == "U") for a in (query_labels, self.db_labels)]
+            if forms[0] != forms[1]:
+                given = " and ".join(f"{a.dtype}{list(a.shape)}" for a in (query_labels, self.db_labels))
+                raise ValueError(f"query_labels and db_labels are {given}; pass both in one form.")
             self.multi = query_labels.ndim == 2
-            self.classes = None if self.multi else np.unique(query_labels)
+            self.classes = None if self.multi else np.unique(_as_ids(query_labels, "query_labels"))
             self.Lq = self._label_words(query_labels, "query_labels", 0)
 
     def _code_words(self, codes, name, first):
@@ -212,6 +219,7 @@ class _Pass:
                 value = f"{name}[{first + row}, {column}] is {labels[row, column]}"
                 raise ValueError(f"{value}; 0 and 1 are needed in a matrix of labels: pass labels > 0.")
             return _as_words(np.packbits(labels != 0, axis=1))
+        labels = _as_ids(labels, name)
         place = np.searchsorted(self.classes, labels)
         place[place == len(self.classes)] = 0
         return np.where(self.classes[place] == labels, place, len(self.classes)).astype(np.uint64)[:, None]
@@ -221,7 +229,7 @@ class _Pass:
         n_rows = max(1, BLOCK_WORDS // self.Q.shape[1])
         for first in range(0, len(self.db_codes), n_rows):
             rows = slice(first, first + n_rows)
-            labels = self._label_words(self.db_labels[rows], "db_labels", first) if hasattr(self, "Lq") else None
+            labels = self._label_words(self.db_labels[rows], "db_labels", first) if self.labelled else None
             yield first, self._code_words(self.db_codes[rows], "db_codes", first), labels
 
     def run(self, loop: Callable[[slice], None], n_rows: int) -> None:
@@ -297,22 +305,19 @@ def hamming_histogram(
     >>> hamming_histogram(codes[:1], codes, [7], [7, 8, 7], n_bits=3).items
     array([[1, 1, 0, 1]])
     """
-    todo = _Pass(query_codes, db_codes, query_labels, db_labels, n_bits, n_threads)
+    todo = _Pass(query_codes, db_codes, (query_labels, db_labels), n_bits, n_threads)
     Q, Lq, multi = todo.Q, todo.Lq, todo.multi
     items, relevant = np.zeros((2, len(Q), todo.n_bits + 1), np.int64)
     for _, D, Ld in todo.blocks():
         D, Ld, weight = _group(D, Ld, multi, len(Q))
-        # In a block ordered by label the relevant rows of a query are the slice low..high.
-        low, high = (np.searchsorted(Ld[:, 0], Lq[:, 0], side) for side in ("left", "right"))
-        zero, end = np.zeros_like(low), np.full_like(low, len(D))
 
         def loop(part):
             if multi:
-                _count_multi(Q[part], D, weight, Lq[part], Ld, items[part], relevant[part])
-            else:
-                _count(Q[part], D, weight, zero[part], low[part], items[part])
-                _count(Q[part], D, weight, low[part], high[part], relevant[part])
-                _count(Q[part], D, weight, high[part], end[part], items[part])
+                return _count_multi(Q[part], D, weight, Lq[part], Ld, items[part], relevant[part])
+            # In a block ordered by label the relevant rows of a query are a slice: count before, in and after it.
+            low, high = (np.searchsorted(Ld[:, 0], Lq[part, 0], side) for side in ("left", "right"))
+            for start, stop, counts in ((0 * low, low, items), (low, high, relevant), (high, 0 * high + len(D), items)):
+                _count(Q[part], D, weight, start, stop, counts[part])
 
         todo.run(loop, len(D))
     return HammingHistogram(items if multi else items + relevant, relevant)
@@ -402,20 +407,20 @@ class HammingHistogram:
             Return the average precision of each query, NaN for those left out: queries without a relevant item
             (for "retrieved": none that can be among the first ``top``).
         """
-        top = int(self.items[0].sum()) if top is None else _as_count(top, "top")
+        _check_options(top, normalize)
+        last = int(self.items[0].sum()) if top is None else top
         n, hits = self.items, self.relevant
         before, hits_before = n.cumsum(axis=1) - n, hits.cumsum(axis=1) - hits
-        stop = np.clip(before + n, before, np.maximum(top, before))
+        stop = np.clip(before + n, before, np.maximum(last, before))
         slope = (hits - 1) / np.maximum(n - 1, 1)
         steps = slope * (stop - before) + (hits_before + 1 - slope * (before + 1)) * (
             _harmonic(stop) - _harmonic(before)
         )
         sums = hits / np.maximum(n, 1) * steps
-        total = hits.sum(axis=1)
         if normalize == "retrieved":
-            ap = np.array([_retrieved_ap(*rows, top) for rows in zip(n, hits, before, hits_before, sums, strict=True)])
+            ap = np.array([_retrieved_ap(*rows, last) for rows in zip(n, hits, before, hits_before, sums, strict=True)])
         else:
-            ap = sums.sum(axis=1) / _divisor(total, top, normalize)
+            ap = sums.sum(axis=1) / _divisor(hits.sum(axis=1), last, normalize)
         return ap if per_query else _mean(ap, top)
 
     def precision_at_radius(self, radius: int, per_query: bool = False) -> float | np.ndarray:
@@ -430,8 +435,10 @@ class HammingHistogram:
 
         One value per k (a float for a single k); with ``per_query`` one row per query.
         """
-        ks = np.array([_as_count(value, "k") for value in np.atleast_1d(np.asarray(k)).tolist()])
+        ks = np.array([_as_count(value, "k") for value in (k if np.ndim(k) else [k])])
         n_items = int(self.items[0].sum())
+        if not len(ks):
+            raise ValueError(f"k={k} holds no number; pass at least one.")
         if ks.max() > n_items:
             raise ValueError(f"k={ks.max()} is more than the {n_items} items of the database; pass a smaller k.")
         end = self.items.cumsum(axis=1)
@@ -456,11 +463,16 @@ class HammingHistogram:
         return (hits / np.maximum(items, 1)).mean(axis=0), (hits / total[some, None]).mean(axis=0)
 
 
-def _divisor(n_relevant: np.ndarray, top: int, normalize: str) -> np.ndarray:
-    """What the precisions' sum is divided by; NaN where a query is left out."""
-    if normalize not in ("relevant", "min"):
+def _check_options(top, normalize: str) -> None:
+    if top is not None:
+        _as_count(top, "top")
+    if normalize not in ("relevant", "min", "retrieved"):
         raise ValueError(f'normalize={normalize!r} is unknown; pass "relevant", "min" or "retrieved".')
-    divisor = n_relevant if normalize == "relevant" else np.minimum(n_relevant, top)
+
+
+def _divisor(n_relevant: np.ndarray, top: int, normalize: str) -> np.ndarray:
+    """What a query's sum of precisions is divided by; NaN leaves the query out."""
+    divisor = np.minimum(n_relevant, top) if normalize == "min" else n_relevant
     return np.where(divisor > 0, divisor, np.nan)
 
 
@@ -520,24 +532,24 @@ def mean_average_precision(
     >>> round(mean_average_precision(codes[:1], codes, [5], [6, 6, 5], ties="stable"), 6)  # rank 3
     0.333333
     """
+    _check_options(top, normalize)
+    if ties not in ("expected", "stable"):
+        raise ValueError(f'ties={ties!r} is unknown; pass "expected" or "stable".')
     histogram = hamming_histogram(query_codes, db_codes, query_labels, db_labels, n_bits)
     if ties == "expected":
         return histogram.mean_average_precision(top, normalize)
-    if ties != "stable":
-        raise ValueError(f'ties={ties!r} is unknown; pass "expected" or "stable".')
-    todo = _Pass(query_codes, db_codes, query_labels, db_labels, n_bits)
-    top = len(db_codes) if top is None else _as_count(top, "top")
+    todo = _Pass(query_codes, db_codes, (query_labels, db_labels), n_bits)
+    last = len(db_codes) if top is None else top
     rank, hits = (h.cumsum(axis=1) - h for h in (histogram.items, histogram.relevant))
     precision, found = np.zeros(len(todo.Q)), np.zeros(len(todo.Q), np.int64)
     for _, D, Ld in todo.blocks():
 
         def loop(p):
-            _rank_stable(todo.Q[p], D, todo.Lq[p], Ld, todo.multi, top, rank[p], hits[p], precision[p], found[p])
+            _rank_stable(todo.Q[p], D, todo.Lq[p], Ld, todo.multi, last, rank[p], hits[p], precision[p], found[p])
 
         todo.run(loop, len(D))
-    kind = "relevant" if normalize == "retrieved" else normalize
     n_relevant = found if normalize == "retrieved" else histogram.relevant.sum(axis=1)
-    return _mean(precision / _divisor(n_relevant, top, kind), top)
+    return _mean(precision / _divisor(n_relevant, last, normalize), top)
 
 
 def nearest(query_codes: np.ndarray, db_codes: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
