@@ -155,6 +155,22 @@ def _columns(order: int, which: np.ndarray) -> np.ndarray:
     return 1 - 2 * (np.bitwise_count(np.arange(order) & np.asarray(which)[:, None]) & 1).astype(np.int8)
 
 
+def _hadamard_product(x: np.ndarray) -> np.ndarray:
+    """hadamard(len(x)) @ x by the fast transform: in O(n log n), and without waiting for threads of a busy machine."""
+    half = 1
+    while half < len(x):
+        pairs = x.reshape(-1, 2, half, x.shape[1])
+        x = np.concatenate([pairs[:, :1] + pairs[:, 1:], pairs[:, :1] - pairs[:, 1:]], axis=1).reshape(x.shape)
+        half *= 2
+    return x
+
+
+def _hamming(A: np.ndarray, B: np.ndarray) -> np.ndarray:
+    """Distances of all rows of A to all rows of B, codes of +1 and -1."""
+    A, B = (np.packbits(codes > 0, axis=1).T for codes in (A, B))
+    return sum(np.bitwise_count(a[:, None] ^ b).astype(np.int64) for a, b in zip(A, B, strict=True))
+
+
 def _sign(x: np.ndarray) -> np.ndarray:
     return np.where(x > 0, 1, -1).astype(np.int8)
 
@@ -178,9 +194,10 @@ class Codebook:
     def __init__(self, n_bits: int, kind: str, n_labels: int | None, seed: int):
         self.n_bits, self.kind, self.n_labels, self.seed = n_bits, kind, n_labels, seed
         self.rng = np.random.default_rng(seed)
-        self.order = 1 << max(1, (max(n_bits, n_labels or 1) - 1).bit_length())
+        self.order = 1 << max(1, int(max(n_bits, n_labels or 1) - 1).bit_length())
         self.grown = False  # whether the columns have run out before
         self.targets: dict = {}  # label, or tuple of labels, -> target code
+        self.given: set = set()  # the same codes, to find equal ones
         self.columns = np.empty(0, np.int64)  # of the labels, in the order of their arrival
         self._draw(0)
         if kind == "spread" and n_labels and self.order != n_bits:
@@ -197,14 +214,15 @@ class Codebook:
 
     def _choose(self) -> None:
         """Of many draws keep the one with the largest least distance, then the least sum of squared inner products."""
-        cost = self.order * self.n_bits * (30 + self.n_labels) + self.n_labels**2 * self.n_bits
+        L, size = self.n_labels, self.order * self.n_bits
+        nanoseconds = 40 * size + 0.5 * L**2 * self.n_bits  # of a draw, roughly; not timed, to be repeatable
         best = None
-        for _ in range(int(np.clip(10**10 // cost, 1, DRAWS))):  # about a second at most, the same on any machine
+        for _ in range(int(np.clip(1e9 / nanoseconds, 1, DRAWS))):
             self._draw(0)
-            T = self._align(_columns(self.order, self.queue[: self.n_labels])).astype(np.float32)
-            inner = T @ T.T
-            np.fill_diagonal(inner, -self.n_bits)
-            score = -inner.max(), -np.square(inner).sum()
+            T = _sign(_hadamard_product(self.lsh)[self.queue[:L]])
+            distance = _hamming(T, T)
+            np.fill_diagonal(distance, self.n_bits)
+            score = distance.min(), -np.square(self.n_bits - 2 * distance).sum()
             if best is None or score > best[0]:
                 best = score, self.queue, self.lsh
         _, self.queue, self.lsh = best
@@ -215,7 +233,7 @@ class Codebook:
         if not new:
             return self
         book = copy.copy(self)
-        book.rng, book.targets = copy.deepcopy(self.rng), dict(self.targets)
+        book.rng, book.targets, book.given = copy.deepcopy(self.rng), dict(self.targets), set(self.given)
         for label in new:
             book._assign(label)
         return book
@@ -228,16 +246,16 @@ class Codebook:
         target = self._align(column)
         if self.kind == "spread" and not self.n_labels and self.lsh.size and self.targets:
             # The signs of a column under a fresh Wlsh are fair coins: throw these instead of drawing whole matrices.
-            candidates = _sign(self.rng.normal(size=(DRAWS, self.n_bits)))
-            inner = candidates @ np.stack(list(self.targets.values())).T.astype(np.float32)
-            target = candidates[np.lexsort((np.square(inner).sum(axis=1), inner.max(axis=1)))[0]]
-        elif self.grown:
-            given = {other.tobytes() for other in self.targets.values()}
-            while target.tobytes() in given and len(given) < 2.0**self.n_bits:
-                self.lsh = self.rng.normal(size=self.lsh.shape)
-                target = self._align(column)
+            candidates = _sign(self.rng.integers(2, size=(DRAWS, self.n_bits)))
+            distance = _hamming(candidates, np.stack(list(self.targets.values())))
+            crowding = np.square(self.n_bits - 2 * distance).sum(axis=1)
+            target = candidates[np.lexsort((crowding, -distance.min(axis=1)))[0]]
+        while self.grown and target.tobytes() in self.given and len(self.given) < 2.0**self.n_bits:
+            self.lsh = self.rng.normal(size=self.lsh.shape)
+            target = self._align(column)
         self.columns, self.queue = np.append(self.columns, self.queue[0]), self.queue[1:]
         self.targets[label] = target
+        self.given.add(target.tobytes())
 
     def add_sets(self, sets: list[tuple[int, ...]]) -> Codebook:
         """The same for sets of labels 0..L-1: majority of their columns, ties set to balance the code (Sec. 3.6)."""
@@ -257,7 +275,7 @@ class Codebook:
 
 
 def check_features(X, n_features: int | None = None) -> np.ndarray:
-    """X as a finite (n, d) float32 array in C order, not copied if it is one. (Also in kernels.py: each stands alone.)"""
+    """X as a finite (n, d) float32 array in C order, not copied if it is one. Also in kernels.py: each stands alone."""
     if hasattr(X, "toarray"):
         raise TypeError(f"X is a sparse {type(X).__name__}; dense features are needed: pass X.toarray().")
     given = np.asarray(X)
@@ -277,27 +295,28 @@ def check_features(X, n_features: int | None = None) -> np.ndarray:
     return X
 
 
-def check_labels(y, n_samples: int) -> np.ndarray:
+def check_labels(y, n_samples: int, name: str = "y") -> np.ndarray:
     """Labels as (n,) int64 or strings, or as (n, L) uint8 of 0 and 1 with a 1 in every row."""
     y = np.asarray(y)
     if y.dtype == object and {type(label) for label in y.flat} <= {str}:  # a pandas column of strings
         y = y.astype(str)
-    if y.dtype.kind not in "buiU":
-        raise TypeError(f"y has dtype {y.dtype}; integers, strings or a 0/1 matrix are needed: pass y.astype(int).")
+    if y.dtype.kind not in "buiU" or (y.ndim == 2 and y.dtype.kind == "U"):
+        kinds = "integers, strings or a 0/1 matrix are needed: pass such, or y.astype(int) for whole numbers"
+        raise TypeError(f"{name} has dtype {y.dtype} and shape {y.shape}; {kinds}.")
     if y.ndim not in (1, 2) or len(y) != n_samples:
-        raise ValueError(f"y has shape {y.shape}, but X has {n_samples} rows; pass a label or a row of 0/1 for each.")
+        raise ValueError(f"{name} has shape {y.shape} for {n_samples} samples; pass a label or a row of 0/1 for each.")
+    if y.ndim == 1 and y.dtype == np.uint64 and y.max() >= 1 << 63:
+        raise ValueError(f"{name} holds {y.max()}; numbers below 2**63 are needed: pass y.astype(str).")
     if y.ndim == 1:
         return y if y.dtype.kind == "U" else y.astype(np.int64)
-    if y.shape[1] < 2 or y.dtype.kind == "U":
-        raise ValueError(
-            f"y has shape {y.shape}; 2 or more columns of 0/1 are needed: pass y.ravel() for one label each."
-        )
+    if y.shape[1] < 2:
+        raise ValueError(f"{name} has shape {y.shape}; 2 or more columns of 0/1 are needed: pass y.ravel() for labels.")
     wrong = np.argwhere((y != 0) & (y != 1))
     if len(wrong):
-        raise ValueError(f"y[{wrong[0][0]}, {wrong[0][1]}] is {y[*wrong[0]]}; 0 and 1 are needed: pass y > 0.")
+        raise ValueError(f"{name}[{wrong[0][0]}, {wrong[0][1]}] is {y[*wrong[0]]}; 0 and 1 are needed: pass y > 0.")
     if not y.any(axis=1).all():
         row = np.argmin(y.any(axis=1))
-        raise ValueError(f"y[{row}] has no label; at least one 1 per row is needed: leave such samples out.")
+        raise ValueError(f"{name}[{row}] has no label; at least one 1 per row is needed: drop such samples.")
     return y.astype(np.uint8)
 
 
@@ -312,45 +331,70 @@ def check_number(value, name: str, least: int = 1, optional: bool = False) -> No
 # ---- the interface ------------------------------------------------------------------------------------------------
 
 
-def _named_maps(feature_map) -> list[tuple[str, object]]:
-    """A feature map, or the maps of a list, with the names under which their parameters are known."""
+def _named_maps(feature_map) -> dict[str, object]:
+    """A feature map, or the maps of a list, by the names under which their parameters are known."""
     if isinstance(feature_map, (list, tuple)):
-        return [(f"feature_map__{i}", part) for i, part in enumerate(feature_map)]
-    return [] if feature_map is None else [("feature_map", feature_map)]
+        return {f"feature_map__{i}": part for i, part in enumerate(feature_map)}
+    return {} if feature_map is None else {"feature_map": feature_map}
+
+
+def _need_methods(part, *names: str) -> None:
+    if isinstance(part, type) or not all(hasattr(part, name) for name in names):
+        raise TypeError(f"feature_map {part!r} has no {' and '.join(names)}; pass one that has, such as RBF().")
+
+
+def _describe(value) -> str:
+    """A parameter in words that are the same for a copy of it."""
+    if isinstance(value, (list, tuple)):
+        return f"[{', '.join(map(_describe, value))}]"
+    if hasattr(value, "get_params"):
+        return f"{type(value).__name__}({', '.join(f'{k}={_describe(v)}' for k, v in value.get_params().items())})"
+    return repr(value) if isinstance(value, (str, int, float, np.generic, type(None))) else type(value).__name__
 
 
 class OnlineHasher:
     """What every online hashing method shares: the stream, the feature map, codes, parameters and files.
 
-    A method gives `_start(n_features)`, `_learn(Z, y)` and `_decide(Z)` for mapped samples Z, `_unit`, the samples per
-    update, and `_saved`, the names of what it has learned. Calls work on a shallow copy that takes the model's place
-    when all went well: what was learned is replaced, never written into, and a failed call changes nothing.
+    A method gives `_start(n_features)`, `_learn(Z, y)` and `_decide(Z)` for mapped samples Z, and `_saved`, the names of
+    what it has learned. Calls work on a shallow copy that takes the model's place when all went well: what was learned
+    is replaced, never written into, and a failed call changes nothing.
     """
 
-    _unit = 1
-    _saved: tuple[str, ...] = ("n_features_in_", "n_seen_", "_seed", "_classes", "_label_kind", "_n_warmup", "_X", "_y")
+    _unit = 1  # samples of an update; a rest that is smaller waits for more
+    _least_warmup = 1  # samples that `_start` wants to see
+    _saved: tuple[str, ...] = (
+        "n_features_in_",
+        "n_seen_",
+        "_seed",
+        "_classes",
+        "_label_kind",
+        "_n_warmup",
+        "_n_mapped",
+        "_X",
+        "_y",
+    )
 
     # Parameters, as scikit-learn wants them.
 
     def get_params(self, deep: bool = True) -> dict:
         params = {name: getattr(self, name) for name in inspect.signature(type(self)).parameters}
-        for prefix, part in _named_maps(self.feature_map) if deep else ():
+        for prefix, part in _named_maps(self.feature_map).items() if deep else ():
             if hasattr(part, "get_params"):
                 params |= {f"{prefix}__{name}": value for name, value in part.get_params().items()}
         return params
 
     def set_params(self, **params):
+        model = copy.copy(self)  # the map may be set along with parameters of it
+        vars(model).update({name: value for name, value in params.items() if name in self.get_params(deep=False)})
         for name in params:
-            if name not in self.get_params():
-                raise ValueError(
-                    f"{type(self).__name__} has no parameter {name!r}; it has {sorted(self.get_params())}."
-                )
-        vars(self).update({name: value for name, value in params.items() if "__" not in name})
-        maps = dict(_named_maps(self.feature_map))
-        for name, value in params.items():
-            prefix, _, inner = name.rpartition("__")
-            if prefix:
-                maps[prefix].set_params(**{inner: value})
+            if name not in model.get_params():
+                names = ", ".join(model.get_params())
+                raise ValueError(f"{type(self).__name__} has no parameter {name!r}; pass some of {names}.")
+        for prefix, part in _named_maps(model.feature_map).items():
+            inner = {name[len(prefix) + 2 :]: value for name, value in params.items() if name.startswith(f"{prefix}__")}
+            if inner:
+                part.set_params(**inner)
+        self.__dict__ = vars(model)
         return self
 
     def __repr__(self) -> str:
@@ -369,12 +413,13 @@ class OnlineHasher:
         check_number(self.n_bits, "n_bits")
         check_number(self.warmup, "warmup", optional=True)
         check_number(self.n_threads, "n_threads", optional=True)
-        for _, part in _named_maps(self.feature_map):
-            if isinstance(part, type) or not (hasattr(part, "fit") and hasattr(part, "transform")):
-                raise TypeError(f"feature_map {part!r} has no fit and transform; pass a map such as RBF().")
+        if not isinstance(self.random_state, np.random.Generator):
+            check_number(self.random_state, "random_state", least=0, optional=True)
+        for part in _named_maps(self.feature_map).values():
+            _need_methods(part, "fit", "transform")
 
     def _settings(self) -> dict[str, str]:
-        return {name: repr(value) for name, value in self.get_params(deep=False).items() if name != "n_threads"}
+        return {name: _describe(value) for name, value in self.get_params(deep=False).items() if name != "n_threads"}
 
     # The stream.
 
@@ -392,8 +437,7 @@ class OnlineHasher:
 
     def fit(self, X, y=None):
         """Forget everything, then learn from these samples in one pass, an incomplete batch or warm-up too."""
-        classes = np.unique(check_labels(y, len(y))) if np.ndim(y) == 1 else None
-        return self._take(X, y, classes, fresh=True, last=True)
+        return self._take(X, y, None, fresh=True, last=True)
 
     def fit_transform(self, X, y=None) -> np.ndarray:
         return self.fit(X, y).transform(X)
@@ -403,18 +447,21 @@ class OnlineHasher:
         self._check_params()
         model = copy.copy(self)
         if fresh:
-            model.__dict__ = self.get_params(deep=False)
+            for name in (*self._saved, "feature_map_"):
+                vars(model).pop(name, None)
             model._begun, model.n_seen_ = self._settings(), 0
-            model._seed = int(np.random.default_rng(self.random_state).integers(2**63))
         for name, now in self._settings().items():
             if now != model._begun[name]:
-                raise ValueError(
-                    f"{name} was {model._begun[name]} at first and is {now} now; set it back, or call fit."
-                )
+                began = f"{name} was {model._begun[name]} when learning began and is {now} now"
+                raise ValueError(f"{began}; set it back, or start anew with fit.")
         X = check_features(X, None if fresh else self.n_features_in_)
         y = model._check_y(y, classes, len(X))
+        if last and np.ndim(y) == 1:
+            model._classes = np.unique(y)
         model.n_features_in_, model.n_seen_ = X.shape[1], model.n_seen_ + len(X)
-        if not fresh and len(self._X):
+        if fresh:
+            model._seed = int(np.random.default_rng(copy.deepcopy(self.random_state)).integers(2**63))
+        elif len(self._X):
             X, y = np.concatenate([self._X, X]), None if y is None else np.concatenate([self._y, y])
         stop = 0
         if model._fit_map(X, last):
@@ -424,6 +471,8 @@ class OnlineHasher:
                 rows = slice(start, min(start + n_rows, stop))
                 model._learn(model._features(X[rows]), None if y is None else y[rows])
         model._X, model._y = X[stop:].copy(), None if y is None else y[stop:].copy()
+        if fresh and isinstance(self.random_state, np.random.Generator):
+            self.random_state.integers(2**63)  # now that all went well, take the seed from it
         self.__dict__ = vars(model)
         return self
 
@@ -433,25 +482,28 @@ class OnlineHasher:
         y = check_labels(y, n_samples)
         kind = f"{y.shape[1]} columns of 0/1" if y.ndim == 2 else "strings" if y.dtype.kind == "U" else "integers"
         if kind != vars(self).setdefault("_label_kind", kind):
-            raise ValueError(
-                f"y holds {kind}, but learning began with {self._label_kind}; pass labels of the same kind."
-            )
+            raise ValueError(f"y holds {kind}, but learning began with {self._label_kind}; pass labels of that kind.")
         if classes is not None:
             if y.ndim == 2:
                 raise ValueError("classes are given, but the columns of y are the classes; leave classes out.")
-            classes = np.unique(check_labels(classes, np.size(classes)))
-            if not np.array_equal(classes, vars(self).setdefault("_classes", classes)):
-                raise ValueError(
-                    f"classes are {classes.tolist()}, but were {self._classes.tolist()}; pass the same or none."
-                )
+            if np.ndim(classes) != 1 or np.size(classes) == 0:
+                raise ValueError(f"classes has shape {np.shape(classes)}; pass a 1-D array of labels.")
+            classes = np.unique(check_labels(classes, len(classes), "classes"))
+            if (classes.dtype.kind == "U") != (y.dtype.kind == "U"):
+                raise ValueError(f"classes has dtype {classes.dtype}, but y holds {kind}; pass both in one form.")
+            if self.n_seen_ == 0:
+                self._classes = classes
+            elif not np.array_equal(classes, getattr(self, "_classes", None)):
+                raise ValueError(f"classes {classes.tolist()} are not those of the first call; pass the same or none.")
         return y
 
     def _fit_map(self, X: np.ndarray, last: bool) -> bool:
         """Fit the feature map on exactly the first samples, as soon as they are in; whether learning can begin."""
         if not hasattr(self, "feature_map_"):
             feature_map = copy.deepcopy(self.feature_map)
-            maps = [part for _, part in _named_maps(feature_map)]
-            self._n_warmup = (self.warmup or max(getattr(part, "n_warmup", 1) for part in maps)) if maps else 1
+            maps = _named_maps(feature_map).values()
+            of_maps = (self.warmup or max(getattr(part, "n_warmup", 1) for part in maps)) if maps else 1
+            self._n_warmup = max(of_maps, self._least_warmup)
             if len(X) < self._n_warmup and not last:
                 return False
             Z = X[: self._n_warmup]
@@ -459,13 +511,17 @@ class OnlineHasher:
                 part.fit(Z)
                 Z = check_features(part.transform(Z))
             self.feature_map_ = feature_map
+            self._n_mapped = Z.shape[1]
             self._start(Z.shape[1])
         return True
 
     def _features(self, X: np.ndarray) -> np.ndarray:
-        for _, part in _named_maps(self.feature_map_):
-            X = check_features(part.transform(X))
-        return X
+        Z = X
+        for part in _named_maps(self.feature_map_).values():
+            Z = check_features(part.transform(Z))
+        if Z.shape != (len(X), self._n_mapped):
+            raise ValueError(f"feature_map_ made {Z.shape} of {X.shape}; pass one that keeps rows and its own width.")
+        return Z
 
     def _check_fitted(self) -> None:
         if not hasattr(self, "n_seen_"):
@@ -505,15 +561,18 @@ class OnlineHasher:
         if not hasattr(self, "n_seen_"):
             raise NotFittedError(f"this {type(self).__name__} has not been fitted; there is nothing to save.")
         params = self.get_params(deep=False) | {"feature_map": None}
-        if not isinstance(self.random_state, (int, np.integer)):
+        if isinstance(self.random_state, np.random.Generator):
             params["random_state"] = None  # a generator is not stored, but the seed drawn from it is
-        arrays = {"format": f"{FORMAT} {type(self).__name__}", "params": json.dumps(params, default=lambda x: x.item())}
+        maps = _named_maps(getattr(self, "feature_map_", self.feature_map))
+        head = {"params": params, "maps": list(maps), "started": hasattr(self, "feature_map_")}
+        arrays = {"format": f"{FORMAT} {type(self).__name__}", "head": json.dumps(head, default=lambda x: x.item())}
         arrays |= {f"model/{name}": value for name, value in self._state().items()}
-        arrays["started"] = hasattr(self, "feature_map_")
-        for prefix, part in _named_maps(getattr(self, "feature_map_", self.feature_map)):
-            if not hasattr(part, "get_state"):
-                raise TypeError(f"{part!r} cannot be saved; a feature map with get_state and set_state is needed.")
+        for prefix, part in maps.items():
+            _need_methods(part, "get_state", "set_state")
             arrays |= {f"{prefix}/{name}": value for name, value in part.get_state().items()}
+        for name, value in arrays.items():
+            if np.asarray(value).dtype.hasobject:
+                raise TypeError(f"{name} is {value!r}; get_state of a map must give arrays: pass another map to save.")
         temporary = f"{os.fspath(path)}.{os.getpid()}.tmp"
         try:
             with open(temporary, "wb") as file:
@@ -526,35 +585,38 @@ class OnlineHasher:
     @classmethod
     def load(cls, path, feature_map=None):
         """Read a model written by `save`; if it had a feature map, pass a fresh one of the same kind to be filled."""
-        parts = {}
+        maps, parts = _named_maps(feature_map), {}
+        for part in maps.values():
+            _need_methods(part, "get_state", "set_state")
         try:
-            with np.load(path, allow_pickle=False) as file:
-                for name in file.files:
-                    value = file[name]
+            with open(path, "rb") as file, np.load(file, allow_pickle=False) as arrays:
+                for name in arrays.files:
                     prefix, _, inner = name.partition("/")
+                    value = arrays[name]
                     parts.setdefault(prefix, {})[inner] = (
                         value.item() if prefix == "model" and value.ndim == 0 else value
                     )
-            written = parts.pop("format")[""].item()
+            written = parts["format"][""].item()
             if written != f"{FORMAT} {cls.__name__}":
                 raise ValueError(f"it is marked {written!r}, not '{FORMAT} {cls.__name__}'")
-            model = cls(**json.loads(parts.pop("params")[""].item()) | {"feature_map": feature_map})
-            state, started = parts.pop("model"), parts.pop("started")[""].item()
+            head = json.loads(parts["head"][""].item())
+            model = cls(**head["params"] | {"feature_map": feature_map})
+            if head["started"]:
+                model.feature_map_ = feature_map
+            model._restore(parts["model"])
+            _ = [getattr(model, name) for name in ("n_features_in_", "n_seen_", "_seed", "_X")]
         except OSError:
             raise
         except Exception as error:  # numpy and zipfile raise a dozen kinds of errors for a cut or foreign file
             raise ValueError(f"{path} is not a saved {cls.__name__} ({error}); pass a file written by save.") from error
-        maps = dict(_named_maps(feature_map))
-        if set(maps) != set(parts):
-            raise ValueError(
-                f"{path} was saved with {len(parts)} feature map(s), but {len(maps)} were given; "
-                "pass fresh ones as at the start: load(path, feature_map=RBF())."
-            )
-        for name, part in maps.items():
-            part.set_state(parts[name])
-        if started:
+        if list(maps) != head["maps"]:
+            had, given = (", ".join(names) or "no feature map" for names in (head["maps"], maps))
+            way = "pass fresh maps, alone or in a list as at the start: load(path, feature_map=RBF())"
+            raise ValueError(f"{path} was saved with {had}, but {given} was given; {way}.")
+        for prefix, part in maps.items():
+            part.set_state(parts.get(prefix, {}))
+        if head["started"]:
             model.feature_map_ = copy.deepcopy(feature_map)
-        model._restore(state)
         model._begun = model._settings()
         return model
 
@@ -567,8 +629,8 @@ class HMOH(OnlineHasher):
     n_bits : int
         Length of the codes, the paper's r.
     feature_map : map, list of maps or None
-        Applied in turn before the hash functions, such as ``RBF()`` or ``[UnitLength(), RBF()]`` of kernels.py. A copy is
-        fitted on the first samples of the stream, which are then learned from too.
+        Applied in turn before the hash functions, such as ``RBF()`` or ``[UnitLength(), RBF()]`` of kernels.py. A copy
+        is fitted on the first samples of the stream, which are then learned from too.
     codebook : {"random", "ordered", "spread"}
         How labels get their columns of the Hadamard matrix: at random, as the paper says; in order, as its published
         code does; or, ours, the best of many random draws where the code length is not the order.
@@ -635,7 +697,7 @@ class HMOH(OnlineHasher):
         check_number(self.n_classes, "n_classes", optional=True)
         if self.codebook not in ("random", "ordered", "spread"):
             raise ValueError(f'codebook={self.codebook!r} is unknown; pass "random", "ordered" or "spread".')
-        if not (isinstance(self.learning_rate, (int, float, np.number)) and 0 < self.learning_rate < np.inf):
+        if not (isinstance(self.learning_rate, (int, float, np.number)) and 1e-30 < self.learning_rate < 1e30):
             raise ValueError(
                 f"learning_rate={self.learning_rate!r} is not possible; pass a positive number, such as 1."
             )
@@ -720,17 +782,17 @@ class HMOH(OnlineHasher):
     def _state(self) -> dict:
         if not hasattr(self, "_book"):
             return super()._state()
-        labels, targets = zip(*self._book.targets.items(), strict=True)
-        return super()._state() | {"labels": json.dumps(labels), "targets": np.stack(targets)}
+        targets = np.array(list(self._book.targets.values()), np.int8).reshape(-1, self.n_bits)
+        return super()._state() | {"labels": json.dumps(list(self._book.targets)), "targets": targets}
 
     def _restore(self, state: dict) -> None:
-        labels, targets = json.loads(state.pop("labels", "[]")), state.pop("targets", ())
+        labels, targets = state.pop("labels", None), state.pop("targets", None)
         super()._restore(state)
-        if labels:  # give out the columns again in the same order; the targets are those of the file in any case
-            labels = [tuple(label) if isinstance(label, list) else label for label in labels]
-            book = self._new_codebook().add([label for label in labels if not isinstance(label, tuple)])
-            book.targets = dict(zip(labels, targets, strict=True))
-            self._book = book
+        if hasattr(self, "feature_map_"):  # the columns are given out as before, the targets taken from the file
+            labels = [tuple(label) if isinstance(label, list) else label for label in json.loads(labels)]
+            self._book = self._new_codebook().add([label for label in labels if not isinstance(label, tuple)])
+            self._book.targets = dict(zip(labels, targets, strict=True))
+            _ = [getattr(self, name) for name in ("_W", "_V", "_S", "n_steps_")]
 
 
 def _cores() -> int:

@@ -12,6 +12,7 @@ and work in its pipelines.
 from __future__ import annotations
 
 import inspect
+from numbers import Integral, Real
 
 import numpy as np
 
@@ -25,7 +26,7 @@ class NotFittedError(ValueError, AttributeError):
 
 
 def check_features(X, n_features: int | None = None) -> np.ndarray:
-    """X as a finite (n, d) float32 array in C order, not copied if it is one. (Also in hmoh.py: each stands alone.)"""
+    """X as a finite (n, d) float32 array in C order, not copied if it is one. Also in hmoh.py: each stands alone."""
     if hasattr(X, "toarray"):
         raise TypeError(f"X is a sparse {type(X).__name__}; dense features are needed: pass X.toarray().")
     given = np.asarray(X)
@@ -83,13 +84,14 @@ class _Map:
         return {name: np.asarray(getattr(self, name)) for name in names}
 
     def set_state(self, state: dict[str, np.ndarray]):
-        missing = set(self.get_params()) - set(state)
-        if missing or not set(state) <= {*self.get_params(), *self._fitted}:
+        params, fitted = set(self.get_params()), set(self._fitted)
+        if set(state) not in (params, params | fitted):
             raise ValueError(
                 f"a state of {sorted(state)} is not one of {type(self).__name__}; pass the map it came from."
             )
-        for name, value in state.items():
-            setattr(self, name, value.item() if value.ndim == 0 else value)
+        for name in params | fitted:
+            vars(self).pop(name, None)
+        vars(self).update({name: value.item() if value.ndim == 0 else value for name, value in state.items()})
         return self
 
 
@@ -137,24 +139,18 @@ class RBF(_Map):
     def fit(self, X, y=None) -> RBF:
         """Take the anchors and the bandwidth from the rows of X."""
         least = 2 if self.center else 1  # the mean leaves out each anchor's feature of itself
-        if (
-            isinstance(self.n_anchors, bool)
-            or not isinstance(self.n_anchors, (int, np.integer))
-            or self.n_anchors < least
-        ):
-            raise ValueError(f"n_anchors={self.n_anchors!r} is not possible; pass an int of at least {least}.")
-        if not (np.isscalar(self.divisor) and 0 < self.divisor < np.inf):
-            raise ValueError(
-                f"divisor={self.divisor!r} is not possible; pass a positive number, such as the paper's 10."
-            )
+        if not isinstance(self.n_anchors, Integral) or self.n_anchors < least or self.n_anchors is True:
+            raise ValueError(f"n_anchors={self.n_anchors!r} is not possible; pass a whole number of at least {least}.")
+        if not isinstance(self.divisor, Real) or not 0 < self.divisor < np.inf:
+            raise ValueError(f"divisor={self.divisor!r} is not possible; pass a positive number, such as 10.")
         X = check_features(X)
         if len(X) < self.n_anchors:
             raise ValueError(
-                f"{self.n_anchors} anchors cannot be taken from {len(X)} samples; pass more, or lower n_anchors."
+                f"{len(X)} samples are too few for {self.n_anchors} anchors; pass more, or lower n_anchors."
             )
         anchors, rest = X[: self.n_anchors].copy(), X[self.n_anchors :]
         rest = rest if len(rest) else anchors
-        # The mean of ||x - a||^2 over all pairs, from means alone: E||x||^2 + E||a||^2 - 2 E x . E a, about a common origin.
+        # The mean over all pairs from means alone: E||x||^2 + E||a||^2 - 2 E x . E a, about a common origin.
         origin = anchors.mean(axis=0, dtype=np.float64)
         x, a = rest - origin, anchors - origin
         mean_squared = (x**2).sum(axis=1).mean() + (a**2).sum(axis=1).mean() - 2 * x.mean(axis=0) @ a.mean(axis=0)
@@ -172,18 +168,19 @@ class RBF(_Map):
         self._check_fitted()
         X = check_features(X, self.anchors_.shape[1])
         Z = np.empty((len(X), len(self.anchors_)), np.float32)
-        # Distances do not change if the origin moves; near the data the products below lose no digits.
-        origin = self.anchors_.mean(axis=0)
-        a = self.anchors_ - origin
-        scale = np.float32(1 / (2 * self.eta2_))
-        a_scaled, a_squared = (2 * scale) * a.T, scale * np.vecdot(a, a)
-        n_rows = max(1, BLOCK_VALUES // max(X.shape[1], len(a)))
+        # Distances do not change if the origin moves; near the data, and in units of eta, float32 loses no digits.
+        origin, unit = self.anchors_.mean(axis=0), np.float32(1 / np.sqrt(2 * self.eta2_))
+        a = (self.anchors_ - origin) * unit
+        n_rows = max(1, BLOCK_VALUES // max(a.shape))
         for start in range(0, len(X), n_rows):
-            x = X[start : start + n_rows] - origin
-            z = Z[start : start + n_rows]
-            np.matmul(x, a_scaled, out=z)  # 2 x.a, then - ||a||^2 - ||x||^2, all over 2 eta^2
-            z -= a_squared
-            z -= (scale * np.vecdot(x, x))[:, None]
+            x, z = X[start : start + n_rows] - origin, Z[start : start + n_rows]
+            x *= unit
+            with np.errstate(over="ignore"):
+                x_squared = np.vecdot(x, x)
+            x[x_squared > 1e30] = 0  # so far away that only x_squared matters
+            np.matmul(x, 2 * a.T, out=z)  # - ||x - a||^2 = 2 x.a - ||a||^2 - ||x||^2
+            z -= np.vecdot(a, a)
+            z -= x_squared[:, None]
             np.minimum(z, 0, out=z)  # a squared distance is not negative, but its rounding can be
             np.exp(z, out=z)
             if self.center:
@@ -214,6 +211,8 @@ class UnitLength(_Map):
         """The centred rows of X at unit length, float32."""
         self._check_fitted()
         Z = check_features(X, len(self.mean_)) - self.mean_
+        largest = np.maximum(Z.max(axis=1), -Z.min(axis=1))
+        Z /= np.where(largest > 0, largest, 1)[:, None]  # first, so that no square is too large or small for float32
         length = np.sqrt(np.vecdot(Z, Z))
         Z /= np.where(length > 0, length, 1)[:, None]
         return Z

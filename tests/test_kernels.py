@@ -1,0 +1,408 @@
+"""RBF and UnitLength against their formulas and scikit-learn; far and tiny data, states, pipelines and bad input."""
+
+import pickle
+
+import naive_hmoh as naive
+import numpy as np
+import pytest
+import scipy.sparse
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.base import clone
+from sklearn.metrics.pairwise import rbf_kernel
+from sklearn.pipeline import FeatureUnion, Pipeline
+from sklearn.preprocessing import normalize
+from sklearn.utils.validation import check_is_fitted
+
+import kernels
+from kernels import RBF, NotFittedError, UnitLength
+
+quick = settings(max_examples=25, deadline=None)
+MAPS = [RBF(n_anchors=6), RBF(n_anchors=6, divisor=3, center=True), UnitLength()]
+X0 = np.random.default_rng(0).normal(size=(30, 4)).astype(np.float32)
+
+
+def samples(n=30, d=4, seed=0):
+    return np.random.default_rng(seed).normal(size=(n, d)).astype(np.float32)
+
+
+def assert_helpful(error, *words):
+    message = str(error)
+    assert all(word in message for word in words), message
+    assert any(word in message for word in ("pass", "drop", "lower", "call")), message
+
+
+# ---- agrees with naive ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("n_anchors, divisor", [(1, 10.0), (7, 6), (29, 0.5), (30, np.float32(2))])
+@pytest.mark.parametrize("d", [1, 4, 33])
+def test_rbf_agrees_with_naive(n_anchors, divisor, d):
+    X, new = samples(30, d), samples(20, d, seed=1)
+    rbf = RBF(n_anchors, divisor).fit(X)
+    assert_array_equal(rbf.anchors_, X[:n_anchors])
+    assert rbf.eta2_ == pytest.approx(naive.eta2(X, n_anchors, divisor), rel=1e-6)
+    Z = rbf.transform(new)
+    assert Z.dtype == np.float32 and Z.shape == (20, n_anchors) and Z.flags.c_contiguous
+    assert_allclose(Z, naive.rbf(new, X[:n_anchors], rbf.eta2_), rtol=1e-4, atol=1e-6)
+    assert not rbf.mean_.any()
+
+
+@pytest.mark.parametrize("n_anchors", [2, 9, 30])
+def test_center_subtracts_the_anchors_mean_feature_of_each_other(n_anchors):
+    X, new = samples(), samples(seed=1)
+    rbf = RBF(n_anchors, center=True).fit(X)
+    K = naive.rbf(X[:n_anchors], X[:n_anchors], naive.eta2(X, n_anchors, 10))
+    mean = [np.mean(np.delete(K[:, j], j)) for j in range(n_anchors)]
+    assert_allclose(rbf.mean_, mean, rtol=1e-4, atol=1e-6)
+    assert_allclose(rbf.transform(new), naive.rbf(new, X[:n_anchors], rbf.eta2_) - mean, rtol=1e-4, atol=1e-6)
+
+
+def test_bandwidth_comes_from_the_anchors_if_there_is_no_rest():
+    X = samples()
+    assert RBF(30, 1).fit(X).eta2_ == pytest.approx(np.mean([np.sum((a - b) ** 2) for a in X for b in X]), rel=1e-5)
+    assert RBF(10, 1).fit(X).eta2_ == pytest.approx(np.mean([np.sum((a - x) ** 2) for a in X[:10] for x in X[10:]]))
+
+
+# ---- independent oracles -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("d", [2, 50])
+def test_rbf_is_scikit_learns_kernel(d):
+    X, new = samples(60, d), samples(200, d, seed=1)
+    rbf = RBF(25).fit(X)
+    expected = rbf_kernel(new.astype(float), X[:25].astype(float), gamma=1 / (2 * rbf.eta2_))
+    assert_allclose(rbf.transform(new), expected, rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize("offset", [0, 5, 1000])
+def test_unit_length_is_scikit_learns_normalize_of_centred_rows(offset):
+    X, new = samples() + np.float32(offset), samples(seed=1) + np.float32(offset)
+    Z = UnitLength().fit(X).transform(new)
+    assert Z.dtype == np.float32
+    expected = normalize(new.astype(float) - X.astype(float).mean(axis=0))
+    assert_allclose(Z, expected, rtol=1e-5, atol=2e-4 if offset == 1000 else 1e-6)  # the mean is kept in float32
+
+
+# ---- properties ----------------------------------------------------------------------------------------------------
+
+
+@quick
+@given(st.integers(0, 2**31), st.integers(1, 12), st.integers(1, 8), st.floats(0.1, 100))
+def test_features_lie_between_0_and_1_and_are_1_at_the_anchor(seed, n_anchors, d, divisor):
+    X = samples(15, d, seed)
+    rbf = RBF(n_anchors, divisor).fit(X)
+    Z = rbf.transform(X)
+    assert Z.min() >= 0 and Z.max() <= 1
+    assert_allclose(Z[:n_anchors].diagonal(), 1, atol=1e-3 if divisor > 10 else 1e-4)
+
+
+@quick
+@given(st.permutations(range(4)), st.permutations(range(6)), st.sampled_from([0.5, -1, -64, 1024]))
+def test_rbf_does_not_depend_on_the_order_sign_or_unit_of_the_features(columns, anchors, factor):
+    X = samples()
+    Z = RBF(6).fit(X).transform(X)
+    turned = X.copy()
+    turned[:6] = X[anchors]
+    turned = np.float32(factor) * turned[:, columns]
+    assert_allclose(RBF(6).fit(turned).transform(np.float32(factor) * X[:, columns]), Z[:, anchors], atol=1e-5)
+
+
+@pytest.mark.parametrize("center", [False, True])
+@pytest.mark.parametrize("offset", [1000, -3000])
+def test_far_from_the_origin_no_digits_are_lost(offset, center):
+    X, new = samples(60, 20) + np.float32(offset), samples(200, 20, seed=1) + np.float32(offset)
+    rbf = RBF(25, center=center).fit(X)
+    assert rbf.eta2_ == pytest.approx(naive.eta2(X, 25, 10), rel=1e-6)
+    assert_allclose(rbf.transform(new), naive.rbf(new, X[:25], rbf.eta2_) - rbf.mean_, atol=1e-5)
+
+
+@pytest.mark.parametrize("offset", [0, 10, 1000])
+def test_far_from_each_other_the_features_differ(offset):
+    X = np.concatenate([samples(20, 3), samples(20, 3, seed=1) + np.float32(offset)])
+    Z = RBF(20, divisor=1).fit(X).transform(X)
+    assert_allclose(Z, naive.rbf(X, X[:20], naive.eta2(X, 20, 1)), atol=1e-5)
+
+
+@pytest.mark.parametrize("scale", [1e-30, 1e-12, 1e12, 1e30])
+def test_rbf_of_tiny_or_huge_features_is_right_or_an_error(scale):
+    X = samples()
+    try:
+        Z = RBF(6).fit(X.astype(float) * scale).transform(X.astype(float) * scale)
+    except ValueError as error:
+        assert_helpful(error)
+    else:
+        assert_allclose(Z, RBF(6).fit(X).transform(X), atol=1e-4)
+
+
+@pytest.mark.parametrize("scale", [1e-30, 1e-12, 1e12, 1e30])
+def test_unit_length_of_tiny_or_huge_features_is_right_or_an_error(scale):
+    X = samples()
+    try:
+        Z = UnitLength().fit(X.astype(float) * scale).transform(X.astype(float) * scale)
+    except ValueError as error:
+        assert_helpful(error)
+    else:
+        assert_allclose(Z, UnitLength().fit(X).transform(X), atol=1e-5)
+
+
+@pytest.mark.parametrize("value", [1e10, 1e20, 1e38])
+def test_an_outlier_is_like_no_anchor(value):
+    assert_array_equal(RBF(6).fit(X0).transform([[0, value, 0, -value]]), np.zeros((1, 6)))
+
+
+@pytest.mark.parametrize("center", [False, True])
+@pytest.mark.parametrize("values", [1, 40, 100, 10**9])
+def test_blocks_do_not_change_the_features(values, center, monkeypatch):
+    X = samples(50, 7)
+    rbf = RBF(9, center=center).fit(X)
+    expected = rbf.transform(X)
+    monkeypatch.setattr(kernels, "BLOCK_VALUES", values)
+    assert_allclose(rbf.transform(X), expected, rtol=1e-5, atol=1e-6)
+    assert_allclose(RBF(9, center=center).fit(X).mean_, rbf.mean_, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("mapping", MAPS, ids=repr)
+def test_rows_do_not_depend_on_each_other(mapping):
+    X = samples(20)
+    mapping = clone(mapping).fit(X)
+    rows = np.concatenate([mapping.transform(row[None]) for row in X])
+    assert_allclose(rows, mapping.transform(X), rtol=1e-4, atol=1e-6)
+
+
+@quick
+@given(st.integers(0, 2**31), st.floats(-100, 100), st.integers(1, 6))
+def test_unit_length_rows_have_length_one(seed, offset, d):
+    X = samples(10, d, seed) + np.float32(offset)
+    assert_allclose(np.linalg.norm(UnitLength().fit(X).transform(X), axis=1), 1, rtol=1e-5)
+
+
+def test_zero_rows():
+    X = np.array([[1.0, 2.0], [3.0, 4.0], [2.0, 3.0]])
+    Z = UnitLength().fit(X).transform(X)
+    assert_array_equal(Z[2], [0, 0])  # the mean itself
+    assert_allclose(np.linalg.norm(Z[:2], axis=1), 1, rtol=1e-6)
+    assert_array_equal(UnitLength().fit(np.zeros((3, 2))).transform(np.zeros((2, 2))), np.zeros((2, 2)))
+    X = np.concatenate([np.zeros((3, 4)), samples()])
+    assert_allclose(RBF(8).fit(X).transform(X), naive.rbf(X, X[:8], naive.eta2(X, 8, 10)), atol=1e-5)
+
+
+def test_equal_anchors_are_fine_if_the_rest_differs():
+    X = np.concatenate([np.ones((3, 2)), np.zeros((3, 2))])
+    assert_allclose(RBF(3, divisor=1).fit(X).transform(X[2:4]), [[1, 1, 1], [np.exp(-0.5)] * 3], rtol=1e-5)
+
+
+@quick
+@given(st.lists(st.floats(-1e6, 1e6, width=32), min_size=1, max_size=5), st.integers(1, 7), st.integers(0, 5))
+def test_equal_samples_are_an_error(row, n_anchors, n_more):
+    with pytest.raises(ValueError) as caught:
+        RBF(n_anchors).fit([row] * (n_anchors + n_more))
+    assert_helpful(caught.value, str(n_anchors + n_more))
+
+
+def test_waiting_times():
+    assert RBF().n_warmup == 600
+    assert RBF(7).set_params(n_anchors=9).n_warmup == 18
+    assert UnitLength().n_warmup == 1000
+
+
+@pytest.mark.parametrize("mapping", MAPS, ids=repr)
+def test_nothing_given_is_changed_or_kept(mapping):
+    X = samples()
+    given = X.copy()
+    mapping = clone(mapping).fit(given)
+    expected = mapping.transform(given)
+    assert_array_equal(given, X)
+    given[:] = 7
+    assert_array_equal(mapping.transform(X), expected)
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        np.asfortranarray,
+        lambda X: X.tolist(),
+        lambda X: X.astype(np.float64),
+        lambda X: np.repeat(X, 2, axis=0)[::2],
+        lambda X: X.astype(">f4"),
+    ],
+)
+@pytest.mark.parametrize("mapping", MAPS, ids=repr)
+def test_features_of_any_form_work(form, mapping):
+    X = samples()
+    given = form(X)
+    assert_array_equal(clone(mapping).fit(given).transform(given), clone(mapping).fit(X).transform(X))
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.int64, np.float16, bool])
+@pytest.mark.parametrize("mapping", MAPS, ids=repr)
+def test_features_of_any_type_work(dtype, mapping):
+    X = np.random.default_rng(0).integers(2, size=(30, 4)).astype(dtype)
+    expected = clone(mapping).fit(X.astype(np.float32)).transform(X.astype(np.float32))
+    assert_array_equal(clone(mapping).fit(X).transform(X), expected)
+
+
+# ---- states --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("fitted", [True, False])
+@pytest.mark.parametrize("mapping", MAPS, ids=repr)
+def test_a_state_makes_another_map_equal(mapping, fitted, tmp_path):
+    X = samples()
+    mapping = clone(mapping)
+    if fitted:
+        mapping.fit(X)
+    state = mapping.get_state()
+    assert all(isinstance(value, np.ndarray) and value.dtype != object for value in state.values())
+    np.savez(tmp_path / "state.npz", **state)
+    with np.load(tmp_path / "state.npz", allow_pickle=False) as file:
+        twin = type(mapping)()
+        assert twin.set_state(dict(file)) is twin
+    assert repr(twin) == repr(mapping)
+    assert {type(value) for value in twin.get_params().values()} <= {int, float, bool}
+    if fitted:
+        assert_array_equal(twin.transform(X), mapping.transform(X))
+    assert_array_equal(twin.fit(X).transform(X), clone(mapping).fit(X).transform(X))
+
+
+@pytest.mark.parametrize("mapping", MAPS, ids=repr)
+def test_the_state_of_an_unfitted_map_unfits(mapping):
+    fitted = clone(mapping).fit(samples())
+    with pytest.raises(NotFittedError):
+        fitted.set_state(clone(mapping).get_state()).transform(samples())
+
+
+@pytest.mark.parametrize(
+    "mapping, state",
+    [
+        (RBF(), UnitLength().fit(X0).get_state()),
+        (UnitLength(), RBF(6).fit(X0).get_state()),
+        (RBF(), {}),
+        (RBF(), {"n_anchors": np.array(3)}),
+        (UnitLength(), {"mean_": np.zeros(3), "other": np.zeros(3)}),
+        (RBF(), {name: value for name, value in RBF(6).fit(X0).get_state().items() if name != "eta2_"}),
+    ],
+)
+def test_a_foreign_state_is_an_error(mapping, state):
+    before = pickle.dumps(mapping)
+    with pytest.raises(ValueError) as caught:
+        mapping.set_state(state)
+    assert_helpful(caught.value, type(mapping).__name__)
+    assert pickle.dumps(mapping) == before
+
+
+@pytest.mark.parametrize("mapping", MAPS, ids=repr)
+def test_pickling(mapping):
+    mapping = clone(mapping).fit(X0)
+    assert_array_equal(pickle.loads(pickle.dumps(mapping)).transform(X0), mapping.transform(X0))
+
+
+# ---- scikit-learn --------------------------------------------------------------------------------------------------
+
+
+def test_maps_work_in_a_pipeline():
+    X, new = samples(), samples(seed=1)
+    pipeline = Pipeline([("unit", UnitLength()), ("rbf", RBF(6))]).fit(X)
+    unit = UnitLength().fit(X)
+    expected = RBF(6).fit(unit.transform(X)).transform(unit.transform(new))
+    assert_array_equal(pipeline.transform(new), expected)
+    assert clone(pipeline).set_params(rbf__n_anchors=4).fit_transform(X, None).shape == (30, 4)
+    union = FeatureUnion([("unit", UnitLength()), ("rbf", RBF(6))]).fit(X, np.zeros(30))
+    assert union.transform(new).shape == (30, 10)
+
+
+@pytest.mark.parametrize("mapping", MAPS, ids=repr)
+def test_scikit_learn_conventions(mapping):
+    twin = clone(mapping)
+    assert repr(twin) == repr(mapping) == repr(eval(repr(mapping)))
+    with pytest.raises(ValueError):
+        check_is_fitted(twin)
+    assert twin.fit(X0, np.zeros(30)) is twin
+    check_is_fitted(twin)
+    assert_array_equal(clone(mapping).fit_transform(X0, np.zeros(30)), twin.transform(X0))
+
+
+def test_unknown_parameters_are_an_error():
+    for mapping in (RBF(), UnitLength()):
+        with pytest.raises(ValueError, match="'anchors'"):
+            mapping.set_params(anchors=3)
+    with pytest.raises(ValueError, match="'anchors'"):
+        (rbf := RBF(5)).set_params(n_anchors=3, anchors=3)
+    assert rbf.n_anchors == 5
+
+
+# ---- bad input -----------------------------------------------------------------------------------------------------
+
+
+def with_value(value):
+    X = X0.astype(float)
+    X[3, 1] = value
+    return X
+
+
+BAD_FEATURES = {
+    "nan": (with_value(np.nan), ValueError, ["X[3, 1]", "nan"]),
+    "inf": (with_value(-np.inf), ValueError, ["X[3, 1]", "-inf"]),
+    "too large": (with_value(1e39), ValueError, ["X[3, 1]", "1e+39"]),
+    "no rows": (X0[:0], ValueError, ["(0, 4)"]),
+    "no columns": (X0[:, :0], ValueError, ["(30, 0)"]),
+    "one row alone": (X0[0], ValueError, ["(4,)", "reshape(1, -1)"]),
+    "strings": (X0.astype(str), TypeError, ["<U"]),
+    "objects": (X0.astype(object), TypeError, ["object"]),
+    "complex": (X0.astype(complex), TypeError, ["complex128"]),
+    "sparse": (scipy.sparse.csr_array(X0), TypeError, ["csr_array", "toarray()"]),
+}
+
+
+@pytest.mark.parametrize("use", ["fit", "transform", "fit_transform"])
+@pytest.mark.parametrize("mapping", MAPS, ids=repr)
+@pytest.mark.parametrize("name", BAD_FEATURES)
+def test_bad_features_are_explained_and_leave_the_map_as_it_was(name, mapping, use):
+    X, error, words = BAD_FEATURES[name]
+    mapping = clone(mapping).fit(X0)
+    before = pickle.dumps(mapping)
+    with pytest.raises(error) as caught:
+        getattr(mapping, use)(X)
+    assert_helpful(caught.value, *words)
+    assert pickle.dumps(mapping) == before
+
+
+@pytest.mark.parametrize("mapping", MAPS, ids=repr)
+def test_another_width_is_an_error(mapping):
+    mapping = clone(mapping).fit(X0)
+    with pytest.raises(ValueError) as caught:
+        mapping.transform(X0[:, :3])
+    assert_helpful(caught.value, "3", "4")
+
+
+@pytest.mark.parametrize(
+    "params, error",
+    [
+        *[({"n_anchors": value}, ValueError) for value in (0, -1, True, 2.5, "3", None)],
+        ({"n_anchors": 1, "center": True}, ValueError),
+        *[({"divisor": value}, (TypeError, ValueError)) for value in (0, -1, np.nan, np.inf, "10", None, [1.0], 1j)],
+    ],
+)
+def test_impossible_parameters_are_explained_and_leave_the_map_as_it_was(params, error):
+    rbf = RBF(5).fit(X0).set_params(**params)
+    before = pickle.dumps(rbf)
+    name = next(iter(params))
+    with pytest.raises(error) as caught:
+        rbf.fit(X0)
+    assert_helpful(caught.value, f"{name}={params[name]!r}")
+    assert pickle.dumps(rbf) == before
+
+
+def test_fewer_samples_than_anchors_are_an_error():
+    with pytest.raises(ValueError) as caught:
+        RBF(31).fit(X0)
+    assert_helpful(caught.value, "31", "30", "n_anchors")
+
+
+@pytest.mark.parametrize("mapping", MAPS, ids=repr)
+def test_unfitted_use_is_an_error(mapping):
+    with pytest.raises(NotFittedError) as caught:
+        clone(mapping).transform(X0)
+    assert isinstance(caught.value, ValueError) and isinstance(caught.value, AttributeError)
+    assert_helpful(caught.value, type(mapping).__name__, "fit")
