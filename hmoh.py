@@ -99,7 +99,6 @@ def _perceptron(Z, y, C, batch, t, W, V, S, first_bit, last_bit):
                         if c != 0:
                             for j in range(Z.shape[1]):
                                 W[k + q, j] += c * Z[i, j]
-                            for j in range(Z.shape[1]):
                                 V[k + q, j] += (age * c) * Z[i, j]
                 done += 1
                 if done % AVERAGED == 0:
@@ -288,7 +287,9 @@ def check_features(X, n_features: int | None = None) -> np.ndarray:
         raise ValueError(f"X has {given.shape[1]} features, {needed}")
     with np.errstate(over="ignore"):  # what float32 cannot hold becomes inf and is found below
         X = np.ascontiguousarray(given, dtype=np.float32)
-    if not (np.isfinite(X.min()) and np.isfinite(X.max())):
+    with np.errstate(over="ignore", invalid="ignore"):
+        doubtful = not np.isfinite(np.vdot(X, X))  # the fastest look at all of X
+    if doubtful and not np.isfinite(X).all():
         row, column = np.argwhere(~np.isfinite(X))[0]
         value = f"X[{row}, {column}] is {given[row, column]}"
         raise ValueError(f"{value}; finite numbers within float32 are needed: drop, fill or scale them.")
@@ -421,6 +422,12 @@ class OnlineHasher:
     def _settings(self) -> dict[str, str]:
         return {name: _describe(value) for name, value in self.get_params(deep=False).items() if name != "n_threads"}
 
+    def _check_unchanged(self) -> None:
+        for name, now in self._settings().items():
+            if now != self._begun[name]:
+                began = f"{name} was {self._begun[name]} when learning began and is {now} now"
+                raise ValueError(f"{began}; set it back, or start anew with fit.")
+
     # The stream.
 
     def partial_fit(self, X, y=None, classes=None):
@@ -450,10 +457,7 @@ class OnlineHasher:
             for name in (*self._saved, "feature_map_"):
                 vars(model).pop(name, None)
             model._begun, model.n_seen_ = self._settings(), 0
-        for name, now in self._settings().items():
-            if now != model._begun[name]:
-                began = f"{name} was {model._begun[name]} when learning began and is {now} now"
-                raise ValueError(f"{began}; set it back, or start anew with fit.")
+        model._check_unchanged()
         X = check_features(X, None if fresh else self.n_features_in_)
         y = model._check_y(y, classes, len(X))
         if last and np.ndim(y) == 1:
@@ -560,6 +564,7 @@ class OnlineHasher:
         """Write the model to an .npz file, atomically and without pickle; after `load` learning goes on from here."""
         if not hasattr(self, "n_seen_"):
             raise NotFittedError(f"this {type(self).__name__} has not been fitted; there is nothing to save.")
+        self._check_unchanged()
         params = self.get_params(deep=False) | {"feature_map": None}
         if isinstance(self.random_state, np.random.Generator):
             params["random_state"] = None  # a generator is not stored, but the seed drawn from it is

@@ -39,7 +39,9 @@ def check_features(X, n_features: int | None = None) -> np.ndarray:
         raise ValueError(f"X has {given.shape[1]} features, {needed}")
     with np.errstate(over="ignore"):  # what float32 cannot hold becomes inf and is found below
         X = np.ascontiguousarray(given, dtype=np.float32)
-    if not (np.isfinite(X.min()) and np.isfinite(X.max())):
+    with np.errstate(over="ignore", invalid="ignore"):
+        doubtful = not np.isfinite(np.vdot(X, X))  # the fastest look at all of X
+    if doubtful and not np.isfinite(X).all():
         row, column = np.argwhere(~np.isfinite(X))[0]
         value = f"X[{row}, {column}] is {given[row, column]}"
         raise ValueError(f"{value}; finite numbers within float32 are needed: drop, fill or scale them.")
@@ -174,8 +176,8 @@ class RBF(_Map):
         n_rows = max(1, BLOCK_VALUES // max(a.shape))
         for start in range(0, len(X), n_rows):
             x, z = X[start : start + n_rows] - origin, Z[start : start + n_rows]
-            x *= unit
             with np.errstate(over="ignore"):
+                x *= unit
                 x_squared = np.vecdot(x, x)
             x[x_squared > 1e30] = 0  # so far away that only x_squared matters
             np.matmul(x, 2 * a.T, out=z)  # - ||x - a||^2 = 2 x.a - ||a||^2 - ||x||^2
