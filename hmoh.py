@@ -506,7 +506,10 @@ class OnlineHasher:
         if not hasattr(self, "feature_map_"):
             feature_map = copy.deepcopy(self.feature_map)
             maps = _named_maps(feature_map).values()
-            of_maps = (self.warmup or max(getattr(part, "n_warmup", 1) for part in maps)) if maps else 1
+            for part in maps if self.warmup is None else ():
+                if not hasattr(part, "n_warmup"):
+                    raise ValueError(f"warmup=None, but {part!r} has no n_warmup; pass the samples it needs as warmup.")
+            of_maps = (self.warmup or max(part.n_warmup for part in maps)) if maps else 1
             self._n_warmup = max(of_maps, self._least_warmup)
             if len(X) < self._n_warmup and not last:
                 return False
@@ -652,6 +655,10 @@ class HMOH(OnlineHasher):
     n_threads : int, optional
         By default all cores. The result does not depend on it.
     random_state : int, numpy.random.Generator or None
+
+    Notes
+    -----
+    Products are float32: features (after the maps) of a size between 1e-20 and 1e15 are safe.
 
     Attributes
     ----------

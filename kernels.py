@@ -97,6 +97,12 @@ class _Map:
         return self
 
 
+def _mean_square(X: np.ndarray, origin: np.ndarray) -> float:
+    """Mean squared distance of the rows of X to the origin."""
+    n_rows = max(1, BLOCK_VALUES // X.shape[1])
+    return sum(np.square(X[i : i + n_rows] - origin).sum() for i in range(0, len(X), n_rows)) / len(X)
+
+
 class RBF(_Map):
     """Gaussian kernel features on anchors, z(x)_j = exp(-||x - a_j||^2 / (2 eta^2)) (paper, Sec. 3.2).
 
@@ -152,10 +158,9 @@ class RBF(_Map):
             )
         anchors, rest = X[: self.n_anchors].copy(), X[self.n_anchors :]
         rest = rest if len(rest) else anchors
-        # The mean over all pairs from means alone: E||x||^2 + E||a||^2 - 2 E x . E a, about a common origin.
+        # Over all pairs the mean of ||x - a||^2 is that of ||x - o||^2 plus that of ||a - o||^2, o the mean anchor.
         origin = anchors.mean(axis=0, dtype=np.float64)
-        x, a = rest - origin, anchors - origin
-        mean_squared = (x**2).sum(axis=1).mean() + (a**2).sum(axis=1).mean() - 2 * x.mean(axis=0) @ a.mean(axis=0)
+        mean_squared = _mean_square(rest, origin) + _mean_square(anchors, origin)
         if not mean_squared > 0:
             raise ValueError(f"all {len(X)} samples are equal, so there is no bandwidth; pass samples that differ.")
         self.anchors_, self.eta2_ = anchors, float(mean_squared / self.divisor)

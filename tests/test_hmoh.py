@@ -14,7 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import joblib
-import naive_hmoh as naive
+import naive
 import numba
 import numpy as np
 import pytest
@@ -899,6 +899,22 @@ def test_classes_named_late_do_not_change_what_a_file_gives_back(tmp_path):
     assert_same(model.partial_fit(X, y), loaded.partial_fit(X, y), X)
 
 
+@pytest.mark.parametrize("name, value", [("n_bits", 16), ("n_bits", 4), ("codebook", "ordered"), ("batch_size", 2)])
+def test_a_parameter_changed_on_the_way_cannot_slip_through_a_file(name, value, tmp_path):
+    X, y = stream(n_labels=12)
+    model = HMOH(8, random_state=0).partial_fit(X, y).set_params(**{name: value})
+    try:
+        model.save(tmp_path / "m.npz")
+    except ValueError as error:  # refusing it at once is as good
+        assert_helpful(error, name)
+        assert os.listdir(tmp_path) == []
+    else:
+        loaded = HMOH.load(tmp_path / "m.npz")
+        assert_array_equal(loaded.transform(X), model.transform(X))
+        with pytest.raises(ValueError, match=name):
+            loaded.partial_fit(X, y)
+
+
 def test_a_file_holds_no_pickle_and_keeps_its_name(tmp_path):
     X, y = stream()
     HMOH(8, RBF(n_anchors=8)).fit(X, y).save(str(tmp_path / "model"))
@@ -1024,6 +1040,8 @@ def test_a_map_and_a_list_of_one_are_told_apart_in_words(tmp_path):
 
 
 class Stateless:
+    n_warmup = 1
+
     def fit(self, X):
         return self
 
@@ -1035,6 +1053,13 @@ class Stateless:
 
     def set_state(self, state):
         assert not state
+
+
+def test_a_map_that_does_not_say_what_it_needs_wants_a_warmup():
+    X, y = stream()
+    with pytest.raises(ValueError, match=r"warmup=None, but StandardScaler\(\) has no n_warmup; pass"):
+        HMOH(8, StandardScaler()).fit(X, y)
+    HMOH(8, StandardScaler(), warmup=len(X)).fit(X, y)
 
 
 def test_a_map_without_state_can_be_saved(tmp_path):
