@@ -58,13 +58,15 @@ def _popcount(x):
 
 
 @_compiled
-def _distance(Q, q, D, j):
-    """Hamming distance of row q of Q and row j of D."""
-    if D.shape[1] == 1:  # the branch is the same for all pairs: the compiler moves it out of the loops below
-        return _popcount(Q[q, 0] ^ D[j, 0])
-    d = _popcount(Q[q, 0] ^ D[j, 0]) + _popcount(Q[q, 1] ^ D[j, 1])
-    for k in range(2, D.shape[1]):
-        d += _popcount(Q[q, k] ^ D[j, k])
+def _distance(x, D, j):
+    """Hamming distance of a code x and row j of D."""
+    if D.shape[1] == 1:  # the same for all pairs: the compiler moves these branches out of the loops below
+        return _popcount(x[0] ^ D[j, 0])
+    if D.shape[1] == 2:
+        return _popcount(x[0] ^ D[j, 0]) + _popcount(x[1] ^ D[j, 1])
+    d = 0
+    for k in range(D.shape[1]):
+        d += _popcount(x[k] ^ D[j, k])
     return d
 
 
@@ -82,23 +84,22 @@ def _is_relevant(Lq, q, Ld, j, multi):
 @_compiled
 def _count(Q, D, weight, start, stop, counts):
     """counts[q, d] += weight of the rows start[q]..stop[q] of D at distance d of query q."""
-    lanes = np.zeros((2, counts.shape[1]), np.int64)  # two, as adding twice to one bin waits for the first
     for q in range(len(Q)):
-        lanes[:] = 0
-        for j in range(start[q], stop[q]):
-            lanes[j & 1, _distance(Q, q, D, j)] += weight[j]
-        for d in range(counts.shape[1]):
-            counts[q, d] += lanes[0, d] + lanes[1, d]
+        x, row = Q[q], counts[q]
+        part, w = D[start[q] : stop[q]], weight[start[q] : stop[q]]  # an index that starts at 0 needs no sign check
+        for j in range(len(part)):
+            row[_distance(x, part, j)] += w[j]
 
 
 @_compiled
 def _count_multi(Q, D, weight, Lq, Ld, items, relevant):
     """The same over all of D for label sets, where relevant rows are scattered."""
     for q in range(len(Q)):
+        x, all_row, relevant_row = Q[q], items[q], relevant[q]
         for j in range(len(D)):
-            d = _distance(Q, q, D, j)
-            items[q, d] += weight[j]
-            relevant[q, d] += weight[j] * _is_relevant(Lq, q, Ld, j, True)
+            d = _distance(x, D, j)
+            all_row[d] += weight[j]
+            relevant_row[d] += weight[j] * _is_relevant(Lq, q, Ld, j, True)
 
 
 @_compiled
@@ -106,7 +107,7 @@ def _rank_stable(Q, D, Lq, Ld, multi, top, rank, hits, precision, found):
     """Go on ranking with the rows of D, in database order: rank[q, d] and hits[q, d] are the last ones given."""
     for q in range(len(Q)):
         for j in range(len(D)):
-            d = _distance(Q, q, D, j)
+            d = _distance(Q[q], D, j)
             rank[q, d] += 1
             if _is_relevant(Lq, q, Ld, j, multi):
                 hits[q, d] += 1
@@ -120,7 +121,7 @@ def _select(Q, D, first_row, place, distances, indices):
     """Put the rows of D into the places of the k best; place[q, d] is the next one for distance d."""
     for q in range(len(Q)):
         for j in range(len(D)):
-            d = _distance(Q, q, D, j)
+            d = _distance(Q[q], D, j)
             if place[q, d] < distances.shape[1]:
                 distances[q, place[q, d]] = d
                 indices[q, place[q, d]] = first_row + j

@@ -16,9 +16,9 @@ def popcount(x):
     return bin(int(x)).count("1")
 
 
-def distance(Q, q, D, j):
-    """Number of bits in which row q of Q and row j of D differ."""
-    return sum(popcount(int(a) ^ int(b)) for a, b in zip(Q[q], D[j], strict=True))
+def distance(x, D, j):
+    """Number of bits in which a code x and row j of D differ."""
+    return sum(popcount(int(a) ^ int(b)) for a, b in zip(x, D[j], strict=True))
 
 
 def is_relevant(Lq, q, Ld, j, multi):
@@ -30,23 +30,23 @@ def count(Q, D, weight, start, stop, counts):
     """counts[q, d] += weight of the rows start[q]..stop[q] of D at distance d of query q."""
     for q in range(len(Q)):
         for j in range(start[q], stop[q]):
-            counts[q, distance(Q, q, D, j)] += weight[j]
+            counts[q, distance(Q[q], D, j)] += weight[j]
 
 
 def count_multi(Q, D, weight, Lq, Ld, items, relevant):
     """The same over all rows for label sets, all items and relevant ones."""
     for q in range(len(Q)):
         for j in range(len(D)):
-            items[q, distance(Q, q, D, j)] += weight[j]
+            items[q, distance(Q[q], D, j)] += weight[j]
             if is_relevant(Lq, q, Ld, j, True):
-                relevant[q, distance(Q, q, D, j)] += weight[j]
+                relevant[q, distance(Q[q], D, j)] += weight[j]
 
 
 def rank_stable(Q, D, Lq, Ld, multi, top, rank, hits, precision, found):
     """Give every row its rank, in database order within a distance, and add up the precisions at hits up to top."""
     for q in range(len(Q)):
         for j in range(len(D)):
-            d = distance(Q, q, D, j)
+            d = distance(Q[q], D, j)
             hit = is_relevant(Lq, q, Ld, j, multi)
             rank[q, d] += 1
             hits[q, d] += hit
@@ -60,7 +60,7 @@ def select(Q, D, first_row, place, distances, indices):
     k = distances.shape[1]
     for q in range(len(Q)):
         for j in range(len(D)):
-            d = distance(Q, q, D, j)
+            d = distance(Q[q], D, j)
             if place[q, d] < k:
                 distances[q, place[q, d]], indices[q, place[q, d]] = d, first_row + j
                 place[q, d] += 1

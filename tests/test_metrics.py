@@ -141,7 +141,7 @@ def test_pairs_agree_with_naive(n_bits):
     sets_q, sets_d = arguments["rank_stable of sets"][2:4]
     for q, j in product(range(len(Q)), range(len(D))):
         with np.errstate(over="ignore"):
-            assert metrics._distance(Q, q, D, j) == naive.distance(Q, q, D, j)
+            assert metrics._distance(Q[q], D, j) == naive.distance(Q[q], D, j)
         assert metrics._is_relevant(ids_q, q, ids_d, j, False) == naive.is_relevant(ids_q, q, ids_d, j, False)
         assert metrics._is_relevant(sets_q, q, sets_d, j, True) == naive.is_relevant(sets_q, q, sets_d, j, True)
 
