@@ -29,6 +29,7 @@ def seconds(*calls: Callable, rounds: int = 9) -> list[float]:
     times = []
     for _ in range(rounds + 1):
         for call in calls:
+            time.sleep(0.05)  # numpy's threads spin for a while after a product, and would slow down what comes next
             start = time.perf_counter()
             call()
             times.append(time.perf_counter() - start)

@@ -70,7 +70,8 @@ def load(name: str) -> Dataset:
     if name != "mnist":
         raise ValueError(f'there is no data set {name!r}; pass "mnist".')
     arrays = _read("mnist.npz")
-    pixels = np.divide(arrays["X"], np.float32(255), dtype=np.float32)
+    pixels = arrays["X"].astype(np.float32)
+    pixels /= 255
     test = np.arange(60_000, 70_000)
     return Dataset("mnist", pixels, arrays["y"].astype(np.int64), test, queries_per_class=100, stream_size=20_000)
 

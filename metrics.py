@@ -330,8 +330,8 @@ def hamming_histogram(
 def _harmonic(n: np.ndarray) -> np.ndarray:
     """H_n = 1 + 1/2 + ... + 1/n, by Euler and Maclaurin's series from 32 on (error below 1e-15)."""
     small = np.concatenate([[0.0], np.cumsum(1.0 / np.arange(1, 32))])
-    x = np.maximum(n, 32).astype(np.float64)
-    series = np.log(x) + np.euler_gamma + 1 / (2 * x) - 1 / (12 * x**2) + 1 / (120 * x**4) - 1 / (252 * x**6)
+    u = 1 / np.maximum(n, 32)
+    series = np.euler_gamma - np.log(u) + u * (1 / 2 - u * (1 / 12 - u**2 * (1 / 120 - u**2 / 252)))
     return np.where(n < 32, small[np.minimum(n, 31)], series)
 
 
@@ -411,13 +411,12 @@ class HammingHistogram:
         _check_options(top, normalize)
         last = int(self.items[0].sum()) if top is None else top
         n, hits = self.items, self.relevant
-        before, hits_before = n.cumsum(axis=1) - n, hits.cumsum(axis=1) - hits
-        stop = np.clip(before + n, before, np.maximum(last, before))
+        end = n.cumsum(axis=1)
+        before, hits_before = end - n, hits.cumsum(axis=1) - hits
+        ranks = np.minimum(np.insert(end, 0, 0, axis=1), last)  # the last rank used before each distance
         slope = (hits - 1) / np.maximum(n - 1, 1)
-        steps = slope * (stop - before) + (hits_before + 1 - slope * (before + 1)) * (
-            _harmonic(stop) - _harmonic(before)
-        )
-        sums = hits / np.maximum(n, 1) * steps
+        sums = slope * np.diff(ranks) + (hits_before + 1 - slope * (before + 1)) * np.diff(_harmonic(ranks))
+        sums *= hits / np.maximum(n, 1)
         if normalize == "retrieved":
             ap = np.array([_retrieved_ap(*rows, last) for rows in zip(n, hits, before, hits_before, sums, strict=True)])
         else:
