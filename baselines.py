@@ -1,7 +1,7 @@
-"""The methods HMOH is compared with, as the paper runs them: LSH, HCOH, OSH and BSODH here, the others imported.
+"""The methods HMOH is compared with, as the paper runs them: HCOH, OSH and BSODH here, the others imported.
 
-Copy this file with hmoh.py, kernels.py, mihash.py, pairwise.py and sketching.py. `METHODS` makes a model with the
-paper's parameters and features for one of its data sets:
+Copy this file with hmoh.py, kernels.py, lsh.py, mihash.py, pairwise.py and sketching.py. `METHODS` makes a model with
+the paper's parameters and features for one of its data sets:
 
 >>> METHODS["LSH"]("mnist", n_bits=32, random_state=0)
 LSH(n_bits=32, feature_map=UnitLength(), warmup=None, n_threads=None, random_state=0)
@@ -18,7 +18,8 @@ import numpy as np
 
 from hmoh import HMOH, OnlineHasher, _compiled, check_number
 from kernels import RBF, UnitLength
-from mihash import MIHash, _check_real, _Linear, _similar
+from lsh import LSH, LinearHasher, check_real, share_label
+from mihash import MIHash
 from pairwise import OKH, AdaptHash
 from sketching import FROSH, SketchHash
 
@@ -35,59 +36,6 @@ def _number(y: np.ndarray, known: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     for key in keys[1]:
         number.setdefault(key, len(number))
     return np.array(list(number)), np.array([number[key] for key in keys[1]])
-
-
-class LSH(_Linear):
-    """Locality-sensitive hashing: random hyperplanes, never trained, as a reference for all that is learned.
-
-    W ~ N(0, 1), its columns scaled to unit length: two samples at an angle a differ in a share a / pi of their bits.
-    LSH, OSH, MIHash, BSODH and HCOH with the same ``random_state`` start at the same W. Labels are not used.
-
-    mAP on MNIST at 8, 16, 32, 48, 64 and 128 bits, means of three splits as for all methods below: .175 .212 .258 .311
-    .318 .378. The paper has no such row.
-
-    Parameters
-    ----------
-    n_bits : int
-    feature_map, warmup, n_threads, random_state
-        As in `HMOH`; ``n_threads`` is not used.
-
-    Attributes
-    ----------
-    weights_, n_seen_, feature_map_
-        As in `HMOH`.
-
-    References
-    ----------
-    M. S. Charikar. Similarity Estimation Techniques from Rounding Algorithms. STOC 2002.
-
-    Examples
-    --------
-    >>> LSH(n_bits=16, random_state=0).fit_transform(np.eye(3)).shape
-    (3, 2)
-    """
-
-    def __init__(
-        self,
-        n_bits: int = 32,
-        feature_map=None,
-        warmup: int | None = None,
-        n_threads: int | None = None,
-        random_state: int | np.random.Generator | None = None,
-    ):
-        self.n_bits, self.feature_map = n_bits, feature_map
-        self.warmup, self.n_threads, self.random_state = warmup, n_threads, random_state
-
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.target_tags.required = False
-        return tags
-
-    def _check_y(self, y, classes, n_samples: int) -> None:
-        """Labels are not used."""
-
-    def _learn(self, Z: np.ndarray, y: None) -> None:
-        pass
 
 
 # ---- HCOH ---------------------------------------------------------------------------------------------------------
@@ -107,7 +55,7 @@ def _delta_rule(Z, C, rate, W):
                 W[k, j] += step * Z[i, j]
 
 
-class HCOH(_Linear, HMOH):
+class HCOH(LinearHasher, HMOH):
     """Hadamard Codebook based Online Hashing, HMOH's predecessor: the same target codes, learned by regression.
 
     With F = tanh(W^T x) and the target code c of the sample's label (or labels, as in HMOH),
@@ -147,8 +95,8 @@ class HCOH(_Linear, HMOH):
     True
     """
 
+    _learned = ("_W",)
     batch_size = 1
-    _V = _S = n_steps_ = None  # HMOH's average, not used
     decision_function = OnlineHasher.decision_function  # HMOH's would scale by the learning rate
 
     def __init__(
@@ -166,15 +114,13 @@ class HCOH(_Linear, HMOH):
         self.learning_rate, self.codebook, self.n_classes = learning_rate, codebook, n_classes
         self.warmup, self.n_threads, self.random_state = warmup, n_threads, random_state
 
-    def _start(self, n_features: int) -> None:
-        super()._start(n_features)
+    def _start(self, Z: np.ndarray) -> None:
+        super()._start(Z)
         self._book = self._new_codebook()
 
     def _learn(self, Z: np.ndarray, y: np.ndarray) -> None:
-        labels = y.tolist() if y.ndim == 1 else [tuple(np.flatnonzero(row).tolist()) for row in y]
-        add = self._book.add if y.ndim == 1 else self._book.add_sets
-        self._book = add(list(dict.fromkeys(labels)))
-        C, W = np.stack([self._book.targets[label] for label in labels]), self._W.copy()
+        targets, index = self._targets(y)
+        C, W = targets[index], self._W.copy()
         _delta_rule(Z, C, float(self.learning_rate), W)
         self._W = W
 
@@ -201,7 +147,7 @@ def _fit_codewords(Z, sample, word, C, rate, boost, W):
             total += margin + step * squared  # the margin after the step
 
 
-class OSH(_Linear):
+class OSH(LinearHasher):
     """Online Supervised Hashing: every label takes a random codeword, and every bit learns to tell it.
 
     A label seen for the first time takes the next of a list of random codewords of +1 and -1, and for a sample x with
@@ -247,7 +193,7 @@ class OSH(_Linear):
     True
     """
 
-    _saved = (*_Linear._saved, "_labels")
+    _saved = (*LinearHasher._saved, "_labels")
 
     def __init__(
         self,
@@ -266,7 +212,7 @@ class OSH(_Linear):
 
     def _check_params(self) -> None:
         super()._check_params()
-        _check_real(self.learning_rate, "learning_rate")
+        check_real(self.learning_rate, "learning_rate")
         if self.loss not in ("hinge", "boost"):
             raise ValueError(f'loss={self.loss!r} is unknown; pass "hinge" or "boost".')
 
@@ -287,7 +233,7 @@ class OSH(_Linear):
 # ---- BSODH --------------------------------------------------------------------------------------------------------
 
 
-class BSODH(_Linear):
+class BSODH(LinearHasher):
     """Balanced Similarity for Online Discrete Hashing: binary codes of a batch that suit the codes of all before it.
 
     The codes E (b x n_e) of all samples before and B (b x n) of a new batch X (d x n) are to have the inner products
@@ -340,7 +286,7 @@ class BSODH(_Linear):
     True
     """
 
-    _saved = (*_Linear._saved, "_labels", "_count", "_code", "_sum", "_gram")
+    _saved = (*LinearHasher._saved, "_labels", "_count", "_code", "_sum", "_gram")
 
     def __init__(
         self,
@@ -366,13 +312,13 @@ class BSODH(_Linear):
     def _check_params(self) -> None:
         super()._check_params()
         check_number(self.batch, "batch")
-        _check_real(self.ridge, "ridge")
-        _check_real(self.fit_weight, "fit_weight")
-        _check_real(self.similar, "similar", positive=False)
-        _check_real(self.dissimilar, "dissimilar", positive=False)
+        check_real(self.ridge, "ridge")
+        check_real(self.fit_weight, "fit_weight")
+        check_real(self.similar, "similar", positive=False)
+        check_real(self.dissimilar, "dissimilar", positive=False)
 
-    def _start(self, n_features: int) -> None:
-        super()._start(n_features)
+    def _start(self, Z: np.ndarray) -> None:
+        super()._start(Z)
         self._count, self._gram = np.zeros(0), np.zeros((self.n_bits, self.n_bits))  # of the store: n per class, E E^T
         self._code, self._sum = np.zeros((2, 0, self.n_bits))  # per class: its first code, and the sum of all
 
@@ -387,7 +333,7 @@ class BSODH(_Linear):
             np.concatenate([a, np.zeros((n_new, *a.shape[1:]))]) for a in (self._count, self._code, self._sum)
         )
         member = (number == np.arange(len(labels))[:, None]).astype(np.float64)
-        related = np.eye(len(labels)) if y.ndim == 1 else _similar(labels, labels).astype(np.float64)
+        related = np.eye(len(labels)) if y.ndim == 1 else share_label(labels, labels).astype(np.float64)
 
         def balanced(sums: np.ndarray) -> np.ndarray:
             """Codes times S, for every class, from the sums of these codes over every class."""

@@ -89,7 +89,7 @@ def training(X: np.ndarray, y: np.ndarray) -> None:
 
 
 def numpy_map(queries: np.ndarray, database: np.ndarray, query_labels: np.ndarray, labels: np.ndarray) -> float:
-    """The usual way to write it, on +-1 codes: distances by a product, argsort, cumulated precision; ties as they fall."""
+    """The usual way to write it, on +-1 codes: a product, argsort, cumulated precision; ties as they fall."""
     precisions = []
     for query, label in zip(queries, query_labels, strict=True):
         distance = (len(query) - database @ query) / 2
@@ -139,7 +139,8 @@ FIRST = {
     "HMOH fitted and codes made": "import numpy as np, hmoh; X = np.eye(8); hmoh.HMOH(8).fit(X, range(8)).transform(X)",
     "mAP, single labels": "import numpy as np, metrics as m; c = np.eye(8, dtype='u1'); y = range(8);"
     "m.mean_average_precision(c, c, y, y)",
-    "mAP, label sets": "import numpy as np, metrics as m; c = np.eye(8, dtype='u1'); m.mean_average_precision(c, c, c, c)",
+    "mAP, label sets": "import numpy as np, metrics as m; c = np.eye(8, dtype='u1');"
+    "m.mean_average_precision(c, c, c, c)",
     "mAP, stable ties": "import numpy as np, metrics as m; c = np.eye(8, dtype='u1'); y = range(8);"
     "m.mean_average_precision(c, c, y, y, ties='stable')",
     "nearest": "import numpy as np, metrics as m; c = np.eye(8, dtype='u1'); m.nearest(c, c, 3)",

@@ -30,7 +30,18 @@ __all__ = ["BITS", "compare", "run", "summary", "table"]
 HERE = Path(__file__).parent
 RECORDS = HERE / "build" / "records"
 BITS = [8, 16, 32, 48, 64, 128]
-SOURCES = ["hmoh", "kernels", "metrics", "baselines", "pairwise", "sketching", "mihash", "datasets", "experiments"]
+SOURCES = [
+    "hmoh",
+    "kernels",
+    "metrics",
+    "baselines",
+    "pairwise",
+    "sketching",
+    "mihash",
+    "lsh",
+    "datasets",
+    "experiments",
+]
 
 
 @cache

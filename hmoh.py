@@ -356,10 +356,12 @@ def _describe(value) -> str:
 class OnlineHasher:
     """What every online hashing method shares: the stream, the feature map, codes, parameters and files.
 
-    A method gives `_start(n_features)`, `_learn(Z, y)` and `_decide(Z)` for mapped samples Z, and `_saved`, the names of
-    what it has learned. Calls work on a shallow copy that takes the model's place when all went well: what was learned
-    is replaced, never written into, and a failed call changes nothing.
+    A method gives `_start(Z)`, which sees the mapped samples of the warm-up, `_learn(Z, y)` and `_decide(Z)`, and
+    `_saved`, the names of what it has learned. Calls work on a shallow copy that takes the model's place when all went
+    well: what was learned is replaced, never written into, and a failed call changes nothing.
     """
+
+    _supervised = True
 
     _unit = 1  # samples of an update; a rest that is smaller waits for more
     _least_warmup = 1  # samples that `_start` wants to see
@@ -404,7 +406,7 @@ class OnlineHasher:
     def __sklearn_tags__(self):
         from sklearn.utils import InputTags, Tags, TargetTags, TransformerTags  # only scikit-learn itself calls this
 
-        target = TargetTags(required=True, two_d_labels=True, multi_output=True)
+        target = TargetTags(required=self._supervised, two_d_labels=True, multi_output=True)
         return Tags(None, target, TransformerTags(), input_tags=InputTags())
 
     def __sklearn_is_fitted__(self) -> bool:
@@ -480,7 +482,9 @@ class OnlineHasher:
         self.__dict__ = vars(model)
         return self
 
-    def _check_y(self, y, classes, n_samples: int) -> np.ndarray:
+    def _check_y(self, y, classes, n_samples: int) -> np.ndarray | None:
+        if not self._supervised:
+            return None
         if y is None:
             raise TypeError(f"y is missing; {type(self).__name__} learns from labels: pass one for each sample.")
         y = check_labels(y, n_samples)
@@ -519,7 +523,7 @@ class OnlineHasher:
                 Z = check_features(part.transform(Z))
             self.feature_map_ = feature_map
             self._n_mapped = Z.shape[1]
-            self._start(Z.shape[1])
+            self._start(Z)
         return True
 
     def _features(self, X: np.ndarray) -> np.ndarray:
@@ -612,7 +616,9 @@ class OnlineHasher:
             if head["started"]:
                 model.feature_map_ = feature_map
             model._restore(parts["model"])
-            _ = [getattr(model, name) for name in ("n_features_in_", "n_seen_", "_seed", "_X")]
+            _ = [
+                getattr(model, name) for name in ("n_features_in_", "n_seen_", "_seed", "_X")
+            ]  # an error if one is missing
         except OSError:
             raise
         except Exception as error:  # numpy and zipfile raise a dozen kinds of errors for a cut or foreign file
@@ -680,7 +686,8 @@ class HMOH(OnlineHasher):
     True
     """
 
-    _saved = (*OnlineHasher._saved, "_W", "_V", "_S", "n_steps_")
+    _learned = ("_W", "_V", "_S", "n_steps_")
+    _saved = (*OnlineHasher._saved, *_learned)
 
     def __init__(
         self,
@@ -714,10 +721,10 @@ class HMOH(OnlineHasher):
                 f"learning_rate={self.learning_rate!r} is not possible; pass a positive number, such as 1."
             )
 
-    def _start(self, n_features: int) -> None:
+    def _start(self, Z: np.ndarray) -> None:
         self._book = self._new_codebook()
-        self._W, self._V = np.zeros((2, self.n_bits, n_features), np.float32)
-        self._S = np.zeros((self.n_bits, n_features))
+        self._W, self._V = np.zeros((2, self.n_bits, Z.shape[1]), np.float32)
+        self._S = np.zeros((self.n_bits, Z.shape[1]))
         self.n_steps_ = 0
 
     def _new_codebook(self) -> Codebook:
@@ -730,9 +737,9 @@ class HMOH(OnlineHasher):
             )
         return Codebook(self.n_bits, self.codebook, self.n_classes or len(known) or None, self._seed).add(known)
 
-    def _learn(self, Z: np.ndarray, y: np.ndarray) -> None:
-        rows = y if y.ndim == 1 else np.packbits(y, axis=1)
-        _, first, index = np.unique(rows, axis=0, return_index=True, return_inverse=True)
+    def _targets(self, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The target codes of the labels of y, new ones among them, and each sample's row in these."""
+        _, first, index = np.unique(y if y.ndim == 1 else np.packbits(y, axis=1), True, True, axis=0)
         arrival = np.argsort(first)
         if y.ndim == 1:
             labels = y[first[arrival]].tolist()
@@ -740,8 +747,11 @@ class HMOH(OnlineHasher):
         else:
             labels = [tuple(np.flatnonzero(row).tolist()) for row in y[first[arrival]]]
             self._book = self._book.add_sets(labels)
-        C = _padded(np.stack([self._book.targets[label] for label in labels]), np.int8)
-        index = np.argsort(arrival)[index.ravel()]
+        return np.stack([self._book.targets[label] for label in labels]), np.argsort(arrival)[index.ravel()]
+
+    def _learn(self, Z: np.ndarray, y: np.ndarray) -> None:
+        C, index = self._targets(y)
+        C = _padded(C, np.int8)
         W, V, S = _padded(self._W, np.float32), _padded(self._V, np.float32), _padded(self._S, np.float64)
 
         def run(tiles):
@@ -804,7 +814,7 @@ class HMOH(OnlineHasher):
             labels = [tuple(label) if isinstance(label, list) else label for label in json.loads(labels)]
             self._book = self._new_codebook().add([label for label in labels if not isinstance(label, tuple)])
             self._book.targets = dict(zip(labels, targets, strict=True))
-            _ = [getattr(self, name) for name in ("_W", "_V", "_S", "n_steps_")]
+            _ = [getattr(self, name) for name in self._learned]  # all must be there
 
 
 def _cores() -> int:

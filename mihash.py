@@ -1,6 +1,6 @@
 """Online hashing with mutual information (MIHash: Cakir et al., ICCV 2017).
 
-Copy this file with hmoh.py. A reservoir holds a random part of the stream. A code is good if
+Copy this file with hmoh.py and lsh.py. A reservoir holds a random part of the stream. A code is good if
 the Hamming distances from a sample to the reservoir tell how its similar items are told from the others, which is what
 mutual information measures; every sample moves the hash functions up its gradient.
 
@@ -16,36 +16,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from hmoh import OnlineHasher, _compiled, check_number
+from hmoh import _compiled, check_number
+from lsh import LinearHasher, check_real, share_label
 
 __all__ = ["MIHash"]
 
 BLOCK = 64  # samples whose products with the reservoir are made at a time
-
-
-def _check_real(value, name: str, positive: bool = True) -> None:
-    """Refuse anything but finite numbers above 0, or from 0 on."""
-    real = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
-    if not (real and 0 <= value < np.inf and (value > 0 or not positive)):
-        raise ValueError(f"{name}={value!r} is not possible; pass a number {'above 0' if positive else 'from 0 on'}.")
-
-
-class _Linear(OnlineHasher):
-    """Hash functions x W > 0 that start as random hyperplanes, W ~ N(0, 1) with columns of unit length."""
-
-    _saved = (*OnlineHasher._saved, "_W")
-
-    def _start(self, n_features: int) -> None:
-        W = np.random.default_rng([self._seed, 1]).normal(size=(n_features, self.n_bits))
-        self._W = np.ascontiguousarray((W / np.linalg.norm(W, axis=0)).T, np.float32)
-
-    def _decide(self, Z: np.ndarray) -> np.ndarray:
-        return Z @ self._W.T
-
-    @property
-    def weights_(self) -> np.ndarray:
-        self._check_fitted()
-        return self._W.T.copy()
 
 
 # ---- compiled loops -----------------------------------------------------------------------------------------------
@@ -183,16 +159,6 @@ def _information(codes, similar, n_bits, T):
     return total / n**2
 
 
-def _similar(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """(len(a), len(b)) bool: which of two lists of labels, or rows of 0/1, are the same or share a 1."""
-    if a.ndim == 2:
-        return a.astype(np.float32) @ b.T.astype(np.float32) > 0
-    if a.dtype.kind == "U":  # numbers are compared faster than strings
-        number = np.unique(np.concatenate([a, b]), return_inverse=True)[1]
-        a, b = number[: len(a)], number[len(a) :]
-    return a[:, None] == b
-
-
 def _pack(F: np.ndarray) -> np.ndarray:
     """Codes F > 0 as (n, words) uint64."""
     codes = np.zeros((len(F), -(-F.shape[1] // 64) * 8), np.uint8)
@@ -221,7 +187,7 @@ def _slots(keys: np.ndarray, K: np.ndarray) -> np.ndarray:
 # ---- the method ---------------------------------------------------------------------------------------------------
 
 
-class MIHash(_Linear):
+class MIHash(LinearHasher):
     """Online hashing with mutual information.
 
     For every sample x the Hamming distances d_r to the items of a reservoir should tell the similar from the dissimilar
@@ -283,7 +249,7 @@ class MIHash(_Linear):
     True
     """
 
-    _saved = (*_Linear._saved, "_used", "_items", "_labels", "_keys", "_P", "_codes", "_n_steps")
+    _saved = (*LinearHasher._saved, "_used", "_items", "_labels", "_keys", "_P", "_codes", "_n_steps")
 
     def __init__(
         self,
@@ -314,15 +280,15 @@ class MIHash(_Linear):
         for name in ("reservoir", "n_bins", "update_every"):
             check_number(getattr(self, name), name)
         for name in ("sharpness", "learning_rate"):
-            _check_real(getattr(self, name), name)
-        _check_real(self.threshold, "threshold", positive=False)
+            check_real(getattr(self, name), name)
+        check_real(self.threshold, "threshold", positive=False)
         if self.gradient not in ("true", "published"):
             raise ValueError(f'gradient={self.gradient!r} is unknown; pass "true" or "published".')
 
-    def _start(self, n_features: int) -> None:
-        super()._start(n_features)
+    def _start(self, Z: np.ndarray) -> None:
+        super()._start(Z)
         self._used, self._n_steps = self._W, 0
-        self._items = np.zeros((self.reservoir + BLOCK, n_features), np.float32)  # with room for a block behind it
+        self._items = np.zeros((self.reservoir + BLOCK, Z.shape[1]), np.float32)  # with room for a block behind it
         self._keys = np.full(self.reservoir, np.inf)
         self._P = np.zeros((self.reservoir, self.n_bits), np.float32)
         self._codes = _pack(self._P)
@@ -346,14 +312,14 @@ class MIHash(_Linear):
             X[n : n + len(x)], both = x, np.concatenate([labels, part])
             G = np.empty((len(x), len(both)), np.float32)
             _products(x, X[: len(both)], G)
-            n = _ascend(x, G, _similar(part, both), slot[start:stop], row, n, *settings, W, P)
+            n = _ascend(x, G, share_label(part, both), slot[start:stop], row, n, *settings, W, P)
             new = np.flatnonzero(row[:n] >= n_before)
             X[new], labels = X[row[new]], both[row[:n]]
             F = np.empty((len(new), self.n_bits), np.float32)
             _products(X[new], used, F)
             codes[new] = _pack(F)
             if (t + stop) % self.update_every == 0:
-                similar, now = _similar(labels, labels), _pack(P[:n])
+                similar, now = share_label(labels, labels), _pack(P[:n])
                 if _gain(now, codes[:n], similar, self.n_bits) > self.threshold + 1e-9:  # more than rounding
                     used, codes[:n] = W.copy(), now
             start = stop

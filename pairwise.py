@@ -1,8 +1,8 @@
 """Online hashing from pairs: OKH (Huang et al., IJCAI 2013) and AdaptHash (Cakir and Sclaroff, ICCV 2015).
 
-Copy this file with hmoh.py and kernels.py. Both methods learn from pairs of consecutive samples, which are similar if
-they share a label: codes of a similar pair that differ in too many bits are pulled together, those of a dissimilar pair
-that differ in too few are pushed apart, and all other pairs are left alone.
+Copy this file with hmoh.py, kernels.py and lsh.py. Both methods learn from pairs of consecutive samples, which are
+similar if they share a label: codes of a similar pair that differ in too many bits are pulled together, those of a
+dissimilar pair that differ in too few are pushed apart, and all other pairs are left alone.
 
 >>> import numpy as np
 >>> rng = np.random.default_rng(0)
@@ -16,42 +16,23 @@ from __future__ import annotations
 
 import numpy as np
 
-from hmoh import OnlineHasher, _compiled, check_number
+from hmoh import _compiled, check_number
 from kernels import RBF
+from lsh import LinearHasher, check_real
 
 __all__ = ["OKH", "AdaptHash"]
 
 
-def _check_real(value, name: str, most: float = np.finfo(np.float32).max) -> None:
-    """Refuse anything but numbers from 0 to ``most``."""
-    if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, float, np.number)) or not 0 <= value <= most:
-        raise ValueError(f"{name}={value!r} is not possible; pass a number from 0 {'to 1' if most == 1 else 'on'}.")
-
-
-class _Pairs(OnlineHasher):
+class _Pairs(LinearHasher):
     """What both methods share: random hyperplanes to begin with, and the similarity of the pairs of a stream."""
 
     _unit = 2
-    _saved = (*OnlineHasher._saved, "_W")
-
-    def _start(self, n_features: int) -> None:
-        """W ~ N(0, 1), every hash function scaled to length one: locality-sensitive hashing."""
-        W = np.random.default_rng([self._seed, 1]).normal(size=(n_features, self.n_bits))
-        self._W = np.ascontiguousarray((W / np.linalg.norm(W, axis=0)).T, np.float32)
 
     def _pairs(self, Z: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """(n, 2, m) samples and n times whether they share a label; the odd sample at the end of a `fit` is dropped."""
         n = len(Z) // 2
         first, second = y[0 : 2 * n : 2], y[1 : 2 * n : 2]
         return Z[: 2 * n].reshape(n, 2, Z.shape[1]), first == second if y.ndim == 1 else (first & second).any(axis=1)
-
-    def _decide(self, Z: np.ndarray) -> np.ndarray:
-        return Z @ self._W.T
-
-    @property
-    def weights_(self) -> np.ndarray:
-        self._check_fitted()
-        return self._W.T.copy()
 
 
 # ---- OKH ----------------------------------------------------------------------------------------------------------
@@ -178,29 +159,20 @@ class OKH(_Pairs):
 
     def _check_params(self) -> None:
         super()._check_params()
-        _check_real(self.aggressiveness, "aggressiveness", most=np.inf)
-        _check_real(self.alpha, "alpha", most=1)
+        check_real(self.aggressiveness, "aggressiveness", positive=False, most=np.inf)
+        check_real(self.alpha, "alpha", positive=False, most=1)
         check_number(self.n_anchors, "n_anchors")
         if self.bandwidth not in ("mean", "published"):
             raise ValueError(f'bandwidth={self.bandwidth!r} is unknown; pass "mean" or "published".')
 
-    def _fit_map(self, X: np.ndarray, last: bool) -> bool:
-        """Learning begins when the samples for the feature map and those for the anchors are in."""
-        if hasattr(self, "_anchors"):
-            return True
-        own = 2 * self.n_anchors
-        ready = super()._fit_map(X, last)
-        self._n_warmup = max(self._n_warmup, own)
-        if not ready or (len(X) < own and not last):
-            vars(self).pop("feature_map_", None)
-            return False
-        rbf = RBF(self.n_anchors, divisor=1).fit(self._features(X[:own]))
-        self._anchors, self._eta2 = rbf.anchors_, rbf.eta2_ if self.bandwidth == "mean" else rbf.eta2_**2
-        super()._start(self.n_anchors + 1)
-        return True
+    @property
+    def _least_warmup(self) -> int:
+        return 2 * self.n_anchors
 
-    def _start(self, n_features: int) -> None:
-        pass  # there are no hash functions before there are anchors
+    def _start(self, Z: np.ndarray) -> None:
+        rbf = RBF(self.n_anchors, divisor=1).fit(Z[: self._least_warmup])
+        self._anchors, self._eta2 = rbf.anchors_, rbf.eta2_ if self.bandwidth == "mean" else rbf.eta2_**2
+        super()._start(self._kernel(Z[:1]))
 
     def _kernel(self, Z: np.ndarray) -> np.ndarray:
         rbf = RBF(self.n_anchors)
@@ -340,9 +312,9 @@ class AdaptHash(_Pairs):
 
     def _check_params(self) -> None:
         super()._check_params()
-        _check_real(self.alpha, "alpha", most=1)
-        _check_real(self.ortho, "ortho")
-        _check_real(self.learning_rate, "learning_rate")
+        check_real(self.alpha, "alpha", positive=False, most=1)
+        check_real(self.ortho, "ortho", positive=False)
+        check_real(self.learning_rate, "learning_rate", positive=False)
 
     def _learn(self, Z: np.ndarray, y: np.ndarray) -> None:
         pairs, similar = self._pairs(Z, y)

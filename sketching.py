@@ -41,33 +41,24 @@ class _Sketch(OnlineHasher):
     """What both methods share: the sketch of the stream about its mean, and the hash functions it gives."""
 
     _saved = (*OnlineHasher._saved, "sketch_", "mean_", "_n", "_rotation")
+    _supervised = False
     _hashing = None  # made of the sketch when a code is asked for
 
     @property
     def _n_rows(self) -> int:
         return max(self.sketch_size, 2 * self.n_bits)
 
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.target_tags.required = False
-        return tags
-
     def _check_params(self) -> None:
         super()._check_params()
         check_number(self.sketch_size, "sketch_size", least=2)
 
-    def _check_y(self, y, classes, n_samples: int) -> None:
-        """Labels are not looked at."""
-
-    def _start(self, n_features: int) -> None:
-        if self.n_bits > n_features:
-            raise ValueError(
-                f"n_bits={self.n_bits} is more than the {n_features} dimensions of the features, and there are no more "
-                "principal directions; lower n_bits, or pass a feature map with more features, such as RBF()."
-            )
+    def _start(self, Z: np.ndarray) -> None:
+        if self.n_bits > Z.shape[1]:
+            reason = f"n_bits={self.n_bits} is more than the {Z.shape[1]} dimensions of the features"
+            raise ValueError(f"{reason}; lower n_bits, or pass a feature map that makes more, such as RBF().")
         Q, R = np.linalg.qr(np.random.default_rng([self._seed, 1]).normal(size=(self.n_bits, self.n_bits)))
         self._rotation = Q * np.sign(R.diagonal())  # so that every rotation is equally likely
-        self._clear(n_features)
+        self._clear(Z.shape[1])
 
     def _clear(self, n_features: int) -> None:
         self.sketch_, self.mean_, self._n = np.empty((0, n_features)), np.zeros(n_features), 0

@@ -210,3 +210,287 @@ def eta2(X, n_anchors, divisor):
 def rbf(X, anchors, eta2):
     X, anchors = np.asarray(X, np.float64), np.asarray(anchors, np.float64)
     return np.array([[np.exp(-np.sum((x - a) ** 2) / (2 * eta2)) for a in anchors] for x in X])
+
+
+def sign(x):
+    return np.where(np.asarray(x) > 0, 1, -1)
+
+
+# ---- pairwise.py --------------------------------------------------------------------------------------------------
+
+
+def okh_target(f, similar, far):
+    """(codes H, target codes G) of a pair, both (2, n_bits), from its margins f; R, the bits to change."""
+    H = sign(f)
+    n_different = int((H[0] != H[1]).sum())
+    R = n_different if similar else max(0, far - n_different)
+    candidates = [k for k in range(f.shape[1]) if (H[0, k] != H[1, k]) == similar]
+    G = H.copy()
+    for k in sorted(candidates, key=lambda k: abs(f[:, k]).min())[:R]:
+        G[abs(f[:, k]).argmin(), k] *= -1
+    return H, G, R
+
+
+def passive_aggressive(Z, similar, far, C, W):
+    """Correct W (n_bits, m) in place by one pair after the other."""
+    for pair, same in zip(np.asarray(Z, np.float64), similar, strict=True):
+        f = pair @ W.T
+        H, G, R = okh_target(f, same, far)
+        if R:
+            update = (G - H).T @ pair
+            loss = np.sqrt(R) + np.sum((H - G) * f)
+            W += min(C, loss / np.sum(update**2)) * update
+
+
+def wrong_bits(v, u, similar, far):
+    """The bits that AdaptHash corrects for a pair with the projections v and u."""
+    b = len(v)
+    different = sign(v) != sign(u)
+    loss = max(0, different.sum() - (b - far)) if similar else max(0, far - different.sum())
+    wrong = [k for k in range(b) if different[k] == similar]
+    return sorted(wrong, key=lambda k: -max(abs(v[k]), abs(u[k])))[: int(np.ceil(loss))]
+
+
+def gradient(G, similar, far, learning_rate, ortho):
+    """The coefficients of W -= G [W; x_i; x_j] for G = W [W; x_i; x_j]^T, or None if there is no step to make."""
+    b = len(G)
+    sigmoid = 1 / (1 + np.exp(-np.asarray(G[:, b:], np.float64)))
+    w, z = (2 * sigmoid - 1).T
+    kept = wrong_bits(G[:, b], G[:, b + 1], similar, far)
+    if not kept:
+        return None
+    slope = (sigmoid * (1 - sigmoid)).T
+    coefficients = np.zeros(G.shape)
+    coefficients[:, :b] = ortho * (G[:, :b] - np.eye(b))
+    error = 2 * (w @ z - (b if similar else -b))
+    for k in kept:
+        coefficients[k, b:] = (
+            learning_rate * error * 2 * z[k] * slope[0, k],
+            learning_rate * error * 2 * w[k] * slope[1, k],
+        )
+    return coefficients
+
+
+def to_unit_length(W):
+    """Scale the rows of W to length one, in place."""
+    for row in W:
+        row /= np.sqrt(sum(w * w for w in row))
+
+
+def adapt_hash(X, similar, far, learning_rate, ortho, W):
+    """Correct W (d, n_bits) by the pairs X, as the paper writes it; the result."""
+    W = np.array(W, np.float64)
+    b = W.shape[1]
+    for (xi, xj), same in zip(np.asarray(X, np.float64), similar, strict=True):
+        v, u = W.T @ xi, W.T @ xj
+        kept = wrong_bits(v, u, same, far)
+        if not kept:
+            continue
+        w, z = np.tanh(v / 2), np.tanh(u / 2)
+        step = ortho * W @ (W.T @ W - np.eye(b))
+        for k in kept:
+            inner = w @ z - (b if same else -b)
+            step[:, k] += learning_rate * inner * (z[k] * (1 - w[k] ** 2) * xi + w[k] * (1 - z[k] ** 2) * xj)
+        W = W - step
+        W /= np.linalg.norm(W, axis=0)
+    return W
+
+
+# ---- sketching.py -------------------------------------------------------------------------------------------------
+
+
+def shrink(B, n_rows):
+    """sqrt(max(S^2 - theta, 0)) V^T by a full decomposition of B."""
+    _, S, Vt = np.linalg.svd(B, full_matrices=False)
+    theta = S[n_rows] ** 2 if n_rows < len(S) else 0.0
+    return (np.sqrt(np.maximum(S**2 - theta, 0))[:, None] * Vt)[:n_rows]
+
+
+def inserted_rows(X, batch):
+    """Rows that enter the sketch of X: batch after batch, centred, each but the first with the shift of the mean."""
+    X, rows = np.asarray(X, np.float64), []
+    for start in range(0, len(X), batch):
+        part, before = X[start : start + batch], X[:start]
+        rows.append(part - part.mean(axis=0))
+        if start:
+            n, m = len(before), len(part)
+            rows.append(np.sqrt(n * m / (n + m)) * (part.mean(axis=0) - before.mean(axis=0))[None])
+    return np.concatenate(rows)
+
+
+def frequent_directions(A, n_rows):
+    """The sketch of A, one row at a time."""
+    B = np.empty((0, A.shape[1]))
+    for row in A:
+        if len(B) >= n_rows:
+            B = shrink(B, n_rows // 2)
+            B = np.concatenate([B, np.zeros((n_rows // 2 - len(B), A.shape[1]))])
+        B = np.concatenate([B, row[None]])
+    return B
+
+
+def walsh_hadamard(A):
+    """H A by the recursion H_2n = [[H, H], [H, -H]]; the result."""
+    if len(A) == 1:
+        return A
+    top, bottom = walsh_hadamard(A[: len(A) // 2]), walsh_hadamard(A[len(A) // 2 :])
+    return np.concatenate([top + bottom, top - bottom])
+
+
+# ---- mihash.py and baselines.py -------------------------------------------------------------------------------------
+
+
+def tanh(x):
+    return np.tanh(np.float64(x))
+
+
+def dot(A, i, B, j):
+    return sum(float(a) * float(b) for a, b in zip(A[i], B[j], strict=True))
+
+
+def products(A, B):
+    return np.array([[dot(A, i, B, j) for j in range(len(B))] for i in range(len(A))])
+
+
+# ---- MIHash -------------------------------------------------------------------------------------------------------
+
+
+def entropy(p):
+    return -sum(q * np.log2(q) for q in p if q > 0)
+
+
+def soft_histogram(d, n_bits, n_bins):
+    """Shares of the distances d by triangular pulses around n_bins + 1 centres on [0, n_bits]."""
+    width = n_bits / n_bins
+    pulses = [[max(0.0, 1 - abs(x - l * width) / width) for l in range(n_bins + 1)] for x in d]
+    return np.sum(pulses, axis=0) / len(d)
+
+
+def soft_information(w_x, items, similar, W, A, n_bins):
+    """I(distance; similar) of a sample with products w_x to the items, by soft codes."""
+    b = len(w_x)
+    phi_x, phi = 1 / (1 + np.exp(-A * w_x)), 1 / (1 + np.exp(-A * (items @ W.T)))
+    d = [(b - (2 * phi_x - 1) @ (2 * row - 1)) / 2 for row in phi]
+    information = entropy(soft_histogram(d, b, n_bins))
+    for s in (False, True):
+        part = [x for x, same in zip(d, similar, strict=True) if same == s]
+        if part:
+            information -= len(part) / len(d) * entropy(soft_histogram(part, b, n_bins))
+    return information
+
+
+def slopes(joint, width):
+    """c_r by class and bin: the change of -I when an item of the class moves right by a unit of distance."""
+
+    def log(p):
+        return np.log2(p) if p > 0 else 0.0
+
+    n = joint.sum()
+    T = np.array([[log(joint[:, l].sum() / n) - log(row[l] / row.sum()) for l in range(len(row))] for row in joint])
+    return np.diff(T, axis=1) / (width * n)
+
+
+def ascent(x, items, similar, W, A, rate, published, n_bins):
+    """W after one step for the sample x."""
+    b, width = len(W), len(W) / n_bins
+    phi_x, phi = 1 / (1 + np.exp(-A * (W @ x))), 1 / (1 + np.exp(-A * (items @ W.T)))
+    d = (b - (2 * phi - 1) @ (2 * phi_x - 1)) / 2
+    joint = np.array([(similar == s).sum() * np.nan_to_num(soft(d[similar == s], b, n_bins)) for s in (False, True)])
+    with np.errstate(invalid="ignore"):
+        c = slopes(joint, width)[similar.astype(int), np.minimum(d // width, n_bins - 1).astype(int)]
+    g = -sum(c_r * (row / 2 if published else 2 * row - 1) for c_r, row in zip(c, phi, strict=True))
+    return W - rate * A * (phi_x * (1 - phi_x) * g)[:, None] * x
+
+
+def soft(d, n_bits, n_bins):
+    return soft_histogram(d, n_bits, n_bins) if len(d) else np.zeros(n_bins + 1)
+
+
+def information(codes, similar):
+    """Mean over items of I(Hamming distance; similar), codes (n, b) bool."""
+    total, b = 0.0, codes.shape[1]
+    for code, same in zip(codes, similar, strict=True):
+        d = (code != codes).sum(axis=1)
+        total += entropy(np.bincount(d, minlength=b + 1) / len(d))
+        for s in (False, True):
+            part = d[same == s]
+            if len(part):
+                total -= len(part) / len(d) * entropy(np.bincount(part, minlength=b + 1) / len(part))
+    return total / len(codes)
+
+
+def mihash(X, related, W, keys, R, n_bins, sharpness, learning_rate, update_every, published):
+    """(W, W in use) after the samples X, related[i, j] whether two are similar; the reservoir is a list of samples."""
+    first = -(-R // 10)
+    reservoir, used = list(range(min(first, len(X)))), W
+    for i, x in enumerate(X):
+        W = ascent(x, X[reservoir], related[i, reservoir], W, sharpness, learning_rate, published, n_bins)
+        if i >= first and len(reservoir) < R:
+            reservoir.append(i)
+        elif i >= first:
+            last = max(range(R), key=lambda r: keys[reservoir[r]])
+            if keys[i] < keys[reservoir[last]]:
+                reservoir[last] = i
+        if (i + 1) % update_every == 0:
+            similar = related[np.ix_(reservoir, reservoir)]
+            new, old = (information(X[reservoir] @ V.T > 0, similar) for V in (W, used))
+            used = W if new - old > 1e-9 else used  # more than rounding
+    return W, used
+
+
+# ---- HCOH, OSH ----------------------------------------------------------------------------------------------------
+
+
+def delta_rule(Z, C, rate, W):
+    W = np.array(W, np.float64)
+    for z, c in zip(np.asarray(Z, np.float64), C, strict=True):
+        F = np.tanh(W @ z)
+        W -= rate * np.outer((F - c) * (1 - F**2), z)
+    return W
+
+
+def fit_codewords(Z, sample, word, C, rate, boost, W):
+    W, Z = np.array(W, np.float64), np.asarray(Z, np.float64)
+    for i, c in zip(sample, C[word], strict=True):
+        for k in range(len(W)):
+            if boost:
+                before = sum(c[j] * W[j] @ Z[i] for j in range(k))  # by the w_j already updated
+                W[k] += rate * np.exp(-before) * np.exp(-c[k] * W[k] @ Z[i]) * c[k] * Z[i]
+            elif c[k] * W[k] @ Z[i] < 1:
+                W[k] += rate * c[k] * Z[i]
+    return W
+
+
+# ---- BSODH --------------------------------------------------------------------------------------------------------
+
+
+def bsodh(X, same, related, W, batch, ridge, fit_weight, similar, dissimilar):
+    """W (d x b) after the samples X in batches, with every code and the whole of S; same[i, j]: of one class."""
+
+    def sgn(x):
+        return np.where(x >= 0, 1.0, -1.0)
+
+    b = W.shape[1]
+    stored, Be, last = [], None, None
+    for start in range(0, len(X), batch):
+        new = list(range(start, min(start + batch, len(X))))
+        Xs = X[new].T
+        if Be is None:
+            stored, Be = new, sgn(W.T @ Xs)
+            continue
+        if last is not None:
+            stored, Be = stored + last[0], np.hstack([Be, last[1]])
+        S = b * np.where(related[np.ix_(new, stored)], similar, -dissimilar)
+        Bs = sgn(W.T @ Xs)
+        for place, i in enumerate(new):
+            first = [q for q, j in enumerate(stored) if same[i, j]][:1]
+            if first:
+                Bs[:, place] = Be[:, first[0]]
+        P = b * Be @ S.T + W.T @ Xs
+        for r in range(b):
+            others = [k for k in range(b) if k != r]
+            Bs[r] = sgn(P[r] - (Be @ Be.T)[r, others] @ Bs[others])
+        Be = sgn(Bs @ S)
+        W = fit_weight * np.linalg.inv(fit_weight * Xs @ Xs.T + ridge * np.eye(len(Xs))) @ Xs @ Bs.T
+        last = new, Bs
+    return W

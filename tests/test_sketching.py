@@ -2,7 +2,7 @@
 
 import pickle
 
-import naive_pairs as naive
+import naive
 import numpy as np
 import pytest
 from scipy.linalg import hadamard
