@@ -3,7 +3,7 @@
 PYTHON ?= python3
 PY := .venv/bin/python
 
-.PHONY: help demo test notebooks notebooks-update bench lab constraints clean
+.PHONY: help demo test compare notebooks notebooks-update bench lab constraints clean
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/make \1|\2/' | awk -F'|' '{ printf "%-24s%s\n", $$1, $$2 }'
 
@@ -14,6 +14,9 @@ demo: .venv/notebooks.done ## stream MNIST, print the table, write build/quickst
 test: .venv/all.done ## run the tests, with the JIT on and off
 	NUMBA_DISABLE_JIT=1 $(PY) -m pytest -m "not slow"
 	$(PY) -m pytest
+
+compare: .venv/notebooks.done ## all methods on MNIST, three seeds, beside the paper's table
+	$(PY) experiments.py mnist --seeds 3
 
 notebooks: .venv/all.done ## run all notebooks into build/
 	$(PY) notebooks/run.py notebooks/[0-9]*.ipynb

@@ -8,15 +8,21 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import baselines
 import datasets
 import hmoh
 import kernels
+import lsh
 import metrics
+import mihash
+import pairwise
+import sketching
 
 ROOT = Path(__file__).parents[1]
+MODULES = [hmoh, kernels, metrics, lsh, mihash, pairwise, sketching, baselines]
 
 
-@pytest.mark.parametrize("module", [hmoh, kernels, metrics], ids=lambda module: module.__name__)
+@pytest.mark.parametrize("module", MODULES, ids=lambda module: module.__name__)
 def test_examples_in_docstrings_run(module):
     failed, tried = doctest.testmod(module)
     assert tried > 0 and failed == 0
