@@ -1,6 +1,6 @@
 """Speed, side by side with plain peers in one run: make bench
 
-Compilation is excluded (each call is made once before it is timed), features are float32, and two calls to be compared
+Compilation is excluded (each call is made once before it is timed), features are float32, and calls to be compared
 take turns, so that a busy machine slows both. Slow peers run on a part of the work and are scaled up, as they say.
 """
 
@@ -25,15 +25,17 @@ HERE = Path(__file__).parent
 
 
 def seconds(*calls: Callable, rounds: int = 9) -> list[float]:
-    """Median seconds of calls that take turns, after one round that is not timed."""
-    times = []
-    for _ in range(rounds + 1):
-        for call in calls:
-            time.sleep(0.05)  # numpy's threads spin for a while after a product, and would slow down what comes next
-            start = time.perf_counter()
+    """Median seconds of each call, after one that is not timed; twice in turn, so that a busy time hits all of them."""
+    times = [[] for _ in calls]
+    for _ in range(2):
+        for call, own in zip(calls, times, strict=True):
+            time.sleep(0.3)  # numpy's threads spin for a while after a product, and would slow down what comes next
             call()
-            times.append(time.perf_counter() - start)
-    return np.median(np.reshape(times, (-1, len(calls)))[1:], axis=0).tolist()
+            for _ in range(-(-rounds // 2)):
+                start = time.perf_counter()
+                call()
+                own.append(time.perf_counter() - start)
+    return [float(np.median(own)) for own in times]
 
 
 def line(what: str, ours: float, peer: str, theirs: float, unit: float = 1e3) -> None:

@@ -739,7 +739,8 @@ class HMOH(OnlineHasher):
 
     def _targets(self, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The target codes of the labels of y, new ones among them, and each sample's row in these."""
-        _, first, index = np.unique(y if y.ndim == 1 else np.packbits(y, axis=1), True, True, axis=0)
+        rows, axis = (y, None) if y.ndim == 1 else (np.packbits(y, axis=1), 0)
+        _, first, index = np.unique(rows, return_index=True, return_inverse=True, axis=axis)
         arrival = np.argsort(first)
         if y.ndim == 1:
             labels = y[first[arrival]].tolist()
