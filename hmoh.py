@@ -361,25 +361,15 @@ class OnlineHasher:
     well: what was learned is replaced, never written into, and a failed call changes nothing.
     """
 
-    _supervised = True
-
+    _supervised = True  # whether labels are needed
     _unit = 1  # samples of an update; a rest that is smaller waits for more
     _least_warmup = 1  # samples that `_start` wants to see
-    _saved: tuple[str, ...] = (
-        "n_features_in_",
-        "n_seen_",
-        "_seed",
-        "_classes",
-        "_label_kind",
-        "_n_warmup",
-        "_n_mapped",
-        "_X",
-        "_y",
-    )
+    _saved = tuple("n_features_in_ n_seen_ _seed _classes _label_kind _n_warmup _n_mapped _X _y".split())
 
     # Parameters, as scikit-learn wants them.
 
     def get_params(self, deep: bool = True) -> dict:
+        """Parameters by name; with ``deep`` those of the feature maps too, as feature_map__n_anchors."""
         params = {name: getattr(self, name) for name in inspect.signature(type(self)).parameters}
         for prefix, part in _named_maps(self.feature_map).items() if deep else ():
             if hasattr(part, "get_params"):
@@ -387,6 +377,7 @@ class OnlineHasher:
         return params
 
     def set_params(self, **params):
+        """Set parameters by the names of `get_params`; all of them, or none if one is unknown."""
         model = copy.copy(self)  # the map may be set along with parameters of it
         vars(model).update({name: value for name, value in params.items() if name in self.get_params(deep=False)})
         for name in params:
@@ -449,6 +440,7 @@ class OnlineHasher:
         return self._take(X, y, None, fresh=True, last=True)
 
     def fit_transform(self, X, y=None) -> np.ndarray:
+        """`fit`, then `transform` of the same samples."""
         return self.fit(X, y).transform(X)
 
     def _take(self, X, y, classes, fresh: bool, last: bool):
@@ -649,7 +641,7 @@ class HMOH(OnlineHasher):
         How labels get their columns of the Hadamard matrix: at random, as the paper says; in order, as its published
         code does; or, ours, the best of many random draws where the code length is not the order.
     ensemble : bool
-        Average the perceptron over the stream (Eq. 28), or keep its last state.
+        Average the perceptron over the stream (Sec. 3.7), or keep its last state.
     batch_size : int
         Samples per step, the paper's n_t; an incomplete batch waits for more samples.
     learning_rate : float
