@@ -364,7 +364,7 @@ class OnlineHasher:
     _supervised = True  # whether labels are needed
     _unit = 1  # samples of an update; a rest that is smaller waits for more
     _least_warmup = 1  # samples that `_start` wants to see
-    _saved = tuple("n_features_in_ n_seen_ _seed _classes _label_kind _n_warmup _n_mapped _X _y".split())
+    _saved = ("n_features_in_", "n_seen_", "_seed", "_classes", "_label_kind", "_n_warmup", "_n_mapped", "_X", "_y")
 
     # Parameters, as scikit-learn wants them.
 
