@@ -106,8 +106,9 @@ def _count_multi(Q, D, weight, Lq, Ld, items, relevant):
 def _rank_stable(Q, D, Lq, Ld, multi, top, rank, hits, precision, found):
     """Go on ranking with the rows of D, in database order: rank[q, d] and hits[q, d] are the last ones given."""
     for q in range(len(Q)):
+        x = Q[q]
         for j in range(len(D)):
-            d = _distance(Q[q], D, j)
+            d = _distance(x, D, j)
             rank[q, d] += 1
             if _is_relevant(Lq, q, Ld, j, multi):
                 hits[q, d] += 1
@@ -120,8 +121,9 @@ def _rank_stable(Q, D, Lq, Ld, multi, top, rank, hits, precision, found):
 def _select(Q, D, first_row, place, distances, indices):
     """Put the rows of D into the places of the k best; place[q, d] is the next one for distance d."""
     for q in range(len(Q)):
+        x = Q[q]
         for j in range(len(D)):
-            d = _distance(Q[q], D, j)
+            d = _distance(x, D, j)
             if place[q, d] < distances.shape[1]:
                 distances[q, place[q, d]] = d
                 indices[q, place[q, d]] = first_row + j
