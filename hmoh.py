@@ -20,6 +20,7 @@ import copy
 import inspect
 import json
 import os
+import zipfile
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -340,7 +341,9 @@ def _named_maps(feature_map) -> dict[str, object]:
 
 
 def _need_methods(part, *names: str) -> None:
-    if isinstance(part, type) or not all(hasattr(part, name) for name in names):
+    if isinstance(part, type):
+        raise TypeError(f"feature_map {part!r} is a class; pass a map made by it, such as {part.__name__}().")
+    if not all(hasattr(part, name) for name in names):
         raise TypeError(f"feature_map {part!r} has no {' and '.join(names)}; pass one that has, such as RBF().")
 
 
@@ -593,13 +596,15 @@ class OnlineHasher:
         for part in maps.values():
             _need_methods(part, "get_state", "set_state")
         try:
-            with open(path, "rb") as file, np.load(file, allow_pickle=False) as arrays:
-                for name in arrays.files:
-                    prefix, _, inner = name.partition("/")
-                    value = arrays[name]
-                    parts.setdefault(prefix, {})[inner] = (
-                        value.item() if prefix == "model" and value.ndim == 0 else value
-                    )
+            with open(path, "rb") as file:
+                if not zipfile.is_zipfile(file):
+                    raise ValueError("it is not a whole .npz file")
+                file.seek(0)
+                arrays = dict(np.load(file, allow_pickle=False))
+            for name, value in arrays.items():
+                prefix, _, inner = name.partition("/")
+                plain = prefix == "model" and value.ndim == 0
+                parts.setdefault(prefix, {})[inner] = value.item() if plain else value
             written = parts["format"][""].item()
             if written != f"{FORMAT} {cls.__name__}":
                 raise ValueError(f"it is marked {written!r}, not '{FORMAT} {cls.__name__}'")
@@ -608,9 +613,8 @@ class OnlineHasher:
             if head["started"]:
                 model.feature_map_ = feature_map
             model._restore(parts["model"])
-            _ = [
-                getattr(model, name) for name in ("n_features_in_", "n_seen_", "_seed", "_X")
-            ]  # an error if one is missing
+            for name in ("n_features_in_", "n_seen_", "_seed", "_X"):  # all must be there
+                getattr(model, name)
         except OSError:
             raise
         except Exception as error:  # numpy and zipfile raise a dozen kinds of errors for a cut or foreign file
@@ -807,7 +811,8 @@ class HMOH(OnlineHasher):
             labels = [tuple(label) if isinstance(label, list) else label for label in json.loads(labels)]
             self._book = self._new_codebook().add([label for label in labels if not isinstance(label, tuple)])
             self._book.targets = dict(zip(labels, targets, strict=True))
-            _ = [getattr(self, name) for name in self._learned]  # all must be there
+            for name in self._learned:  # all must be there
+                getattr(self, name)
 
 
 def _cores() -> int:
