@@ -29,7 +29,7 @@ def seconds(*calls: Callable, rounds: int = 9) -> list[float]:
     times = [[] for _ in calls]
     for _ in range(2):
         for call, own in zip(calls, times, strict=True):
-            time.sleep(0.3)  # numpy's threads spin for a while after a product, and would slow down what comes next
+            time.sleep(0.3)  # right after a product of numpy's, compiled loops were up to twice as slow
             call()
             for _ in range(-(-rounds // 2)):
                 start = time.perf_counter()
