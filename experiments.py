@@ -188,6 +188,7 @@ def run(
     precision_at_k = result.precision_at_k(top_k)
     precision, recall = result.precision_recall()
     per_query = {metric: _mean_ap(result, metric, per_query=True), "P@H2": result.precision_at_radius(2, True)}
+    per_query = {name: [None if np.isnan(v) else round(float(v), 6) for v in row] for name, row in per_query.items()}
     record = {
         "method": method,
         "label": label or method,
@@ -212,7 +213,7 @@ def run(
         "P@K": precision_at_k.tolist(),
         "precision": precision.tolist(),
         "recall": recall.tolist(),
-        "per_query": {name: [None if np.isnan(v) else round(float(v), 6) for v in per_query[name]] for name in per_query},
+        "per_query": per_query,
     }
     if checkpoints:
         if checkpoints is True:
