@@ -30,7 +30,7 @@ __all__ = ["HMOH", "Codebook", "NotFittedError", "OnlineHasher", "hadamard"]
 
 TILE = 8  # bits that share one reading of a sample
 AVERAGED = 1024  # steps after which the running average is brought up to date in float64
-BLOCK_ROWS = 8192  # samples mapped to features at a time
+BLOCK_ROWS = 8192  # samples mapped to features, or to codes, at a time
 DRAWS = 2000  # codebooks that "spread" chooses from
 FORMAT = "hmoh model 1"  # of saved files
 
@@ -467,7 +467,7 @@ class OnlineHasher:
         stop = 0
         if model._fit_map(X, last):
             stop = len(X) if last else len(X) // self._unit * self._unit
-            n_rows = max(1, BLOCK_ROWS // self._unit) * self._unit
+            n_rows = max(1, BLOCK_ROWS // self._unit) * self._unit if self.feature_map else max(stop, 1)
             for start in range(0, stop, n_rows):
                 rows = slice(start, min(start + n_rows, stop))
                 model._learn(model._features(X[rows]), None if y is None else y[rows])
@@ -748,7 +748,7 @@ class HMOH(OnlineHasher):
 
     def _learn(self, Z: np.ndarray, y: np.ndarray) -> None:
         C, index = self._targets(y)
-        C = _padded(C, np.int8)
+        C = _padded(C, np.float32)  # the type of the products: comparing with them takes no conversions
         W, V, S = _padded(self._W, np.float32), _padded(self._V, np.float32), _padded(self._S, np.float64)
 
         def run(tiles):
@@ -763,8 +763,10 @@ class HMOH(OnlineHasher):
         if n_threads == 1:
             run(shares[0])
         else:
-            with ThreadPoolExecutor(n_threads) as pool:  # made for the call, so that a later fork is safe
-                list(pool.map(run, shares))
+            with ThreadPoolExecutor(n_threads - 1) as pool:  # made for the call, so that a later fork is safe
+                others = pool.map(run, shares[1:])
+                run(shares[0])  # by this thread, which has nothing else to do and need not be started
+                list(others)
         self._W, self._V, self._S = (a[: self.n_bits, : Z.shape[1]] for a in (W, V, S))
         self.n_steps_ += -(-len(Z) // self.batch_size)
 
