@@ -1,0 +1,284 @@
+"""The exercises: notebooks in step with their sources, solutions that run, checks that catch what is wrong."""
+
+import functools
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import nbformat
+import numpy as np
+import pytest
+
+ROOT = Path(__file__).parents[1]
+FOLDER = ROOT / "notebooks" / "exercises"
+sys.path.insert(0, str(FOLDER))
+
+import generate  # noqa: E402
+
+SOURCES = sorted((FOLDER / "source").glob("*.py"))
+each_exercise = pytest.mark.parametrize("path", SOURCES, ids=lambda path: path.stem)
+
+# A plausible wrong answer for every check: (exercise, check) -> a part of the solution, and what a student might write.
+WRONG = {
+    ("01", "sylvester"): ("[H, -H]", "[-H, H]"),
+    ("01", "entry"): ("(i & j).bit_count() % 2", "i * j % 2"),  # Eq. 8 as printed
+    ("01", "distances"): ("np.asarray(C).astype(int)", "np.asarray(C)"),  # int8 overflows
+    ("01", "plotkin"): ("(2 * (n - 1))", "(2 * n)"),
+    ("02", "order"): ("n < r or n < L", "n < r"),
+    ("02", "align"): ("np.where(C.T @ W > 0, 1, -1)", "np.sign(C.T @ W)"),
+    ("02", "balance"): ("comb(r, r // 2) / 2**r", "comb(order(r, 10), order(r, 10) // 2) / 2 ** order(r, 10)"),
+    ("02", "collision"): ("for i in range(L)", "for i in range(L - 4)"),
+    ("03", "perceptron"): ("!= (c > 0)", "== (c > 0)"),  # as the paper prints it
+    ("03", "rate"): ("in (1.0, rate)", "in (rate, rate)"),
+    ("03", "compiled"): ("W[k, j] += c * Z[i, j]", "W[k, j] += Z[i, j]"),
+    ("04", "eager"): ("        total += w\n", "            total += w\n"),  # only at mistakes
+    ("04", "lazy"): ("u += i * sign * z", "u += (i + 1) * sign * z"),
+    ("04", "compare"): ("(False, True)", "(True, False)"),
+    ("05", "pack"): ("np.uint8(k % 8)", "np.uint8(7 - k % 8)"),
+    ("05", "table"): ("Q[:, None] ^ D[None]", "Q[:, None] & D[None]"),
+    ("05", "popcount"): ("(x & M2) + ((x >> TWO) & M2)", "(x + (x >> TWO)) & M2"),
+    ("05", "words"): ("range(Q.shape[1])", "range(1)"),
+    ("06", "ap"): ("total += hits / rank", "total += 1 / rank"),
+    ("06", "enumerate"): ("values.append(average_precision(ranked))", "values = [average_precision(ranked)]"),
+    ("06", "closed"): ("N, N_hits = N + n, N_hits + hits", "N, N_hits = N + n * (hits > 0), N_hits + hits"),
+    ("06", "mean"): ("float(np.mean(", "float(np.max("),
+    ("07", "criterion"): ("(inner**2).sum()", "(inner**2).sum() // 2"),
+    ("07", "design"): ("-H[:2]", "H[:2]"),
+    ("07", "bound"): (
+        "np.concatenate([H, -H[:2]])",
+        "np.concatenate([H, -H[:2]]) * np.where(np.arange(80) == 0, -1, 1).reshape(10, 8)",
+    ),
+    ("07", "shuffled"): ("np.random.default_rng(seed)", "np.random.default_rng()"),
+    ("08", "cast"): ("np.clip(r - 2 * np.asarray(d).astype(np.int64), -128, 127)", "(r - 2 * np.asarray(d))"),  # wraps
+    ("08", "tied"): ("s == s.max()", "s == 127"),
+    ("08", "saturate"): ("s[1:] != s[:-1]", "s[1:] < 127"),
+    ("09", "pieces"): ("A + Z.T @ Z, B + Z.T @ C", "Z.T @ Z, Z.T @ C"),
+    ("09", "class"): ("accumulate(self._A, self._B, Z,", "accumulate(0 * self._A, 0 * self._B, Z,"),
+    ("09", "entry"): ("random_state=random_state", "random_state=0"),
+}
+
+
+def parts_of(path, kind):
+    return [cell for cell in generate.read_source(path) if cell.kind == kind]
+
+
+# ---- files --------------------------------------------------------------------------------------------------------
+
+
+def test_there_are_nine_in_order():
+    assert [path.name[:2] for path in SOURCES] == [f"{i:02d}" for i in range(1, 10)]
+    for folder in ("student", "solution"):
+        assert [path.stem for path in sorted((FOLDER / folder).glob("*.ipynb"))] == [path.stem for path in SOURCES]
+
+
+@each_exercise
+def test_notebooks_are_what_the_source_makes(path):
+    student, solution = generate.generate(path)
+    remedy = "run `python notebooks/exercises/generate.py`"
+    written = (FOLDER / "student" / f"{path.stem}.ipynb").read_text(encoding="utf-8")
+    assert written == generate.to_text(student), remedy
+    written = json.loads((FOLDER / "solution" / f"{path.stem}.ipynb").read_text(encoding="utf-8"))
+    assert generate.to_text(generate.without_outputs(written)) == generate.to_text(solution), remedy
+
+
+@each_exercise
+def test_notebooks_are_valid_small_and_name_no_place(path):
+    for folder in ("student", "solution"):
+        file = FOLDER / folder / f"{path.stem}.ipynb"
+        text = file.read_text(encoding="utf-8")
+        assert len(text.encode()) < 500_000
+        assert str(ROOT) not in text and not re.search(
+            r"(?<![\w.])/(home|tmp|root|work|Users|mnt|opt)/|[A-Z]:\\\\", text
+        )
+        notebook = nbformat.reads(text, as_version=nbformat.NO_CONVERT)
+        nbformat.validate(notebook)
+        assert (notebook.nbformat, notebook.nbformat_minor) == (4, 5) and "widgets" not in notebook.metadata
+        assert len({cell.id for cell in notebook.cells}) == len(notebook.cells)
+
+
+@each_exercise
+def test_solution_was_run_from_top_to_bottom_without_a_word_on_stderr(path):
+    notebook = nbformat.read(FOLDER / "solution" / f"{path.stem}.ipynb", as_version=4)
+    code = [cell for cell in notebook.cells if cell.cell_type == "code"]
+    assert [cell.execution_count for cell in code] == list(range(1, len(code) + 1))
+    outputs = [output for cell in code for output in cell.outputs]
+    assert not [output for output in outputs if output.output_type == "error" or output.get("name") == "stderr"]
+
+
+@each_exercise
+def test_nbgrader_metadata(path):
+    cells = json.loads((FOLDER / "solution" / f"{path.stem}.ipynb").read_text(encoding="utf-8"))["cells"]
+    grading = [cell["metadata"]["nbgrader"] for cell in cells if "nbgrader" in cell["metadata"]]
+    assert len({cell["grade_id"] for cell in grading}) == len(grading)
+    assert sum(cell.get("points", 0) for cell in grading) == 10
+    for cell in grading:
+        assert cell["schema_version"] == 3 and not cell["task"] and cell["locked"] != cell["solution"]
+        assert cell["grade"] == (cell.get("points", 0) > 0) and (cell["solution"] or cell["grade"])
+
+
+@each_exercise
+def test_student_sees_no_solution(path):
+    cells = generate.read_source(path)
+    seen = [generate.without_solution(cell) for cell in cells]
+    texts = [cell.source for cell in seen]
+    assert not any(marker in text for text in texts for marker in (generate.BEGIN, generate.END))
+    code = "\n".join(cell.source for cell in seen if not cell.is_text)  # hints, which are text, may show a line
+    for cell in cells:
+        hidden = cell.source.partition(generate.BEGIN)[2].partition(generate.END)[0].splitlines()
+        assert not [line for line in hidden if len(line.strip()) > 30 and line.strip() in code]
+
+
+@each_exercise
+def test_opening_says_what_is_needed(path):
+    opening = generate.read_source(path)[0].source
+    for part in ("# Exercise", "**You will learn**", "**Time:**", "**Before you start:**", "**In the paper:**"):
+        assert part in opening
+    text = "\n".join(cell.source for cell in generate.read_source(path) if cell.is_text)
+    assert text.count("<details><summary>Hint") == text.count("</details>") >= len(parts_of(path, "solution"))
+
+
+@pytest.mark.parametrize(
+    ("text", "match"),
+    [
+        ("x = 1\n", "before the first cell"),
+        ("# %% chekc name 2\n", "is no header"),
+        ("# %% [markdown]\nx = 1\n", "is text"),
+    ],
+)
+def test_bad_source_is_refused_with_its_line(text, match, tmp_path):
+    (tmp_path / "01_bad.py").write_text(text)
+    with pytest.raises(ValueError, match=rf"01_bad\.py, line \d: .*{match}"):
+        generate.read_source(tmp_path / "01_bad.py")
+
+
+def test_solution_without_markers_is_refused():
+    with pytest.raises(ValueError, match="needs ### BEGIN SOLUTION"):
+        generate.without_solution(generate.Cell(False, "solution", "name", 0, "x = 1"))
+
+
+# ---- running ------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def clean():
+    """Where cells run: in the folder of solutions, MNIST read once, on a copy of METHODS and in the quick profile."""
+    import matplotlib.pyplot as plt
+
+    import baselines
+    import datasets
+    import experiments
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys, "path", list(sys.path))
+        patch.chdir(FOLDER / "solution")
+        patch.setattr(datasets, "load", functools.cache(datasets.load))
+        patch.setattr(baselines, "METHODS", dict(baselines.METHODS))  # exercise 9 adds to it
+        patch.setattr(experiments, "METHODS", baselines.METHODS)
+        patch.setattr(experiments, "PROFILE", "quick")
+        experiments._data.cache_clear()
+        plt.switch_backend("agg")
+        with plt.rc_context():
+            yield
+        plt.close("all")
+        experiments._data.cache_clear()
+
+
+def run(cell, path, names):
+    cell = cell._replace(source=cell.source.replace("for seed in range(3):", "for seed in range(1):"))  # exercise 7
+    exec(compile(cell.source, f"{path.stem}, {cell.kind} {cell.name}", "exec"), names)
+
+
+@pytest.fixture(scope="module", params=SOURCES, ids=lambda path: path.stem)
+def solved(request, clean):
+    """An exercise and what its solution has defined, run from top to bottom."""
+    import matplotlib.pyplot as plt
+
+    names = {"__name__": "__main__"}
+    for cell in generate.read_source(request.param):
+        if not cell.is_text:
+            run(cell, request.param, names)
+    plt.close("all")
+    return request.param, names
+
+
+@pytest.mark.slow
+def test_solution_runs_and_wrong_answers_are_told_why(solved):
+    path, names = solved
+    solutions = {cell.name: cell for cell in parts_of(path, "solution")} | {"bound": None}
+    solutions["bound"] = solutions.get("design")  # the one solution with two checks
+    for check in parts_of(path, "check"):
+        part, wrong = WRONG[path.name[:2], check.name]
+        solution = solutions[check.name]
+        assert solution.source.count(part) == 1, f"{part!r} is not in the solution {solution.name!r} any more"
+        attempt = dict(names)
+        run(solution._replace(source=solution.source.replace(part, wrong)), path, attempt)
+        with pytest.raises(AssertionError) as caught:
+            run(check, path, attempt)
+        message = str(caught.value)
+        assert len(message) > 40 and ":" in message, f"{check.name}: {message!r} does not say what to do"
+
+
+def test_every_check_has_a_wrong_answer():
+    assert {(path.name[:2], check.name) for path in SOURCES for check in parts_of(path, "check")} == set(WRONG)
+
+
+@pytest.mark.slow
+@each_exercise
+def test_student_meets_the_missing_solution_first_and_no_check_passes_without_it(path, clean):
+    cells = [generate.without_solution(cell) for cell in generate.read_source(path)]
+    names, errors = {"__name__": "__main__"}, []
+    for cell in cells:
+        if cell.is_text:
+            continue
+        if cell.kind == "check":
+            with pytest.raises(NotImplementedError):
+                run(cell, path, names)
+            errors.append(NotImplementedError)
+            continue
+        try:
+            run(cell, path, names)
+        except Exception as error:  # later cells may miss anything that an earlier one did not make
+            errors.append(type(error))
+    assert errors[0] is NotImplementedError and len(errors) >= len(parts_of(path, "check"))
+
+
+@pytest.mark.slow
+def test_environment_check_prints_ok():
+    script = [sys.executable, str(FOLDER / "check_environment.py")]
+    done = subprocess.run(script, capture_output=True, text=True, check=False)
+    assert done.returncode == 0 and done.stdout.startswith("OK") and not done.stderr
+
+
+@pytest.mark.slow
+def test_environment_check_names_what_is_missing(monkeypatch):
+    import check_environment
+
+    import datasets
+
+    def broken(name):
+        raise FileNotFoundError("mnist.npz is missing; restore it with `git checkout data/mnist.npz`.")
+
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    monkeypatch.setattr(datasets, "load", broken)
+    assert [line for line in check_environment.problems() if "git checkout data/mnist.npz" in line]
+    monkeypatch.setitem(sys.modules, "numba", None)
+    assert [line for line in check_environment.problems() if line.startswith("numba is missing; run `make lab`")]
+
+
+def test_library_agrees_on_the_saturated_histogram():
+    """Exercise 8 merges columns, experiments.py keeps them empty: the same mAP."""
+    import experiments
+    from metrics import HammingHistogram
+
+    path = FOLDER / "source" / "08_int8.py"
+    names = {"np": np, "HammingHistogram": HammingHistogram}
+    for cell in parts_of(path, "solution"):
+        run(cell, path, names)
+    rng = np.random.default_rng(0)
+    items = rng.integers(1, 9, size=(5, 257))
+    h = HammingHistogram(items, rng.integers(0, items + 1))
+    expected = experiments.int8_saturated(h).mean_average_precision()
+    assert names["saturate"](h).mean_average_precision() == pytest.approx(expected, abs=1e-12)
+    assert abs(h.mean_average_precision() - expected) > 1e-3
