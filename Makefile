@@ -3,7 +3,7 @@
 PYTHON ?= python3
 PY := .venv/bin/python
 
-.PHONY: help demo test compare notebooks notebooks-update bench lab constraints clean
+.PHONY: help demo test compare notebooks notebooks-update site bench lab constraints clean
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/make \1|\2/' | awk -F'|' '{ printf "%-24s%s\n", $$1, $$2 }'
 
@@ -18,16 +18,19 @@ test: .venv/all.done ## run the tests, with the JIT on and off
 compare: .venv/notebooks.done ## all methods on MNIST, three seeds, beside the paper's table
 	$(PY) experiments.py mnist --seeds 3
 
-notebooks: .venv/all.done ## run all notebooks into build/
-	$(PY) notebooks/run.py notebooks/[0-9]*.ipynb
+notebooks: .venv/all.done ## run all notebooks into build/, and build/site/ of them
+	$(PY) notebooks/run.py notebooks/[0-9]*.ipynb; failed=$$?; $(PY) notebooks/pages.py && exit $$failed
 
-notebooks-update: .venv/all.done ## run all notebooks and keep their outputs in notebooks/
-	$(PY) notebooks/run.py --update notebooks/[0-9]*.ipynb
+notebooks-update: .venv/all.done ## run all notebooks, keep their outputs in notebooks/, and build/site/ of them
+	$(PY) notebooks/run.py --update notebooks/[0-9]*.ipynb; failed=$$?; $(PY) notebooks/pages.py && exit $$failed
+
+site: .venv/notebooks.done ## build/site/: the notebooks as they are, as pages to read without Jupyter
+	$(PY) notebooks/pages.py
 
 bench: .venv/all.done ## measure speed side by side with plain numpy and scikit-learn
 	$(PY) bench.py
 
-lab: .venv/notebooks.done ## open the notebooks in JupyterLab
+lab: .venv/all.done ## open the notebooks in JupyterLab
 	.venv/bin/jupyter lab --notebook-dir=.
 
 constraints: ## note the newest versions that the bounds allow; run make test before committing them

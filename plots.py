@@ -314,6 +314,7 @@ def codebook(targets: dict, title: str, xlabel="bit", ylabel="class", aspect="au
     _, axes = plt.subplots(figsize=(7, min(0.5 + 0.22 * len(codes), 7)), layout="constrained")
     axes.imshow(codes, cmap="Blues", vmin=-1.5, vmax=1, aspect=aspect, interpolation="nearest")
     axes.set(title=title, xlabel=xlabel, ylabel=ylabel, yticks=range(len(names)), yticklabels=names)
+    axes.xaxis.get_major_locator().set_params(integer=True)
     axes.grid(False)
     return axes
 

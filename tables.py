@@ -85,6 +85,8 @@ class Table(NamedTuple):
         lines = ("  ".join(f"{cell:<{w}}" for cell, w in zip(r, widths, strict=True)) for r in (self.head, *self.rows))
         return "\n".join([self.title, *(line.rstrip() for line in lines)])
 
+    __repr__ = __str__  # for a console, and the plain form that a notebook keeps
+
     def _repr_html_(self) -> str:
         def cell(text: str, tag: str) -> str:
             style = "font-weight:bold" if "¹" in text else "text-decoration:underline" if "²" in text else ""

@@ -1,0 +1,296 @@
+"""The notebooks: those in the clone are whole runs, all of them run, and run.py and pages.py do what they say."""
+
+import base64
+import doctest
+import io
+import re
+from concurrent.futures import ProcessPoolExecutor, wait
+from multiprocessing import get_context
+from pathlib import Path
+
+import nbformat
+import numpy as np
+import pytest
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
+from PIL import Image
+
+from notebooks import pages, run
+
+ROOT = Path(__file__).parents[1]
+PATHS = sorted((ROOT / "notebooks").glob("[0-9]*.ipynb"))
+README = (ROOT / "notebooks" / "README.md").read_text()
+every_notebook = pytest.mark.parametrize("path", PATHS, ids=lambda path: path.stem)
+
+
+def code_cells(notebook):
+    return [cell for cell in notebook.cells if cell.cell_type == "code"]
+
+
+def outputs(notebook):
+    return [output for cell in code_cells(notebook) for output in cell.outputs]
+
+
+def headings(notebook):
+    found = (re.findall(r"^#+ (.+)$", cell.source, re.MULTILINE) for cell in notebook.cells)
+    return [heading for cell in found for heading in cell]
+
+
+# ---- the notebooks of the clone -----------------------------------------------------------------------------------
+
+
+@every_notebook
+def test_committed_notebook_is_a_whole_run_in_the_paper_profile(path):
+    notebook = nbformat.read(path, as_version=4)
+    nbformat.validate(notebook)
+    cells = code_cells(notebook)
+    assert [cell.execution_count for cell in cells] == list(range(1, len(cells) + 1))
+    assert [output for output in outputs(notebook) if output.output_type == "error"] == []
+    assert [output.text for output in outputs(notebook) if output.get("name") == "stderr"] == []
+    assert "widgets" not in notebook.metadata and path.stat().st_size < 500_000
+    assert notebook.metadata.get("hmoh_profile") == "paper", "run make notebooks-update"
+
+
+@every_notebook
+def test_committed_notebook_names_no_folder_of_a_machine(path):
+    notebook = nbformat.read(path, as_version=4)
+    for output in outputs(notebook):  # pictures are base64, where anything may turn up
+        output.get("data", {}).pop("image/png", None)
+    found = re.findall(r"[^\"]*(?:/home/|/Users/|/root/|/tmp/|[A-Z]:\\\\Users)[^\"]*", nbformat.writes(notebook))
+    assert found == [] and str(ROOT) not in nbformat.writes(notebook)
+
+
+@every_notebook
+def test_cells_are_numbered_and_formulas_can_be_drawn(path, monkeypatch):
+    notebook = nbformat.read(path, as_version=4)
+    assert [cell.id for cell in notebook.cells] == [f"cell-{i:02d}" for i in range(len(notebook.cells))]
+    seen, draw = [], pages.formula
+    monkeypatch.setattr(pages, "formula", lambda tex: seen.append(tex) or "")
+    for cell in notebook.cells:
+        pages.markdown(cell.source if cell.cell_type == "markdown" else "")
+    assert [tex for tex in seen if draw(tex).startswith("<code>")] == []
+
+
+def test_readme_lists_every_notebook_once():
+    assert re.findall(r"^\| \[(\w+)\]\(\1\.ipynb\) \|", README, re.MULTILINE) == [path.stem for path in PATHS]
+
+
+def test_readme_finds_every_table_and_figure_of_the_paper():
+    row = r"^\| (Table|Figure)s? ([\d, ]+) \(.+\) \| \[(\w+)\]\(\3\.ipynb\) \| (.+) \|$"
+    rows = re.findall(row, README, re.MULTILINE)
+    numbers = {"Table": [], "Figure": []}
+    for kind, listed, *_ in rows:
+        numbers[kind] += map(int, listed.split(","))
+    assert numbers == {"Table": list(range(1, 8)), "Figure": list(range(2, 32))}
+    for kind, listed, name, section in rows:
+        there = headings(nbformat.read(ROOT / "notebooks" / f"{name}.ipynb", as_version=4))
+        assert section in there, f"{kind} {listed}: no section {section!r} in {name}"
+
+
+@pytest.fixture(scope="module")
+def executed(request):
+    """A function path -> notebook executed in the quick profile and the file's bytes before; two at a time."""
+    wanted = [item.callspec.params["path"] for item in request.session.items if item.name.startswith("test_runs_from")]
+    before = {path: path.read_bytes() for path in wanted}
+    with (
+        pytest.MonkeyPatch.context() as patch,
+        ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool,
+    ):
+        patch.setenv("HMOH_PROFILE", "quick")
+        for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
+            patch.setenv(name, "1")  # two notebooks on two cores
+        futures = {path: pool.submit(run.run, path) for path in wanted if path.stem != "13_scorecard"}
+
+        def result(path):
+            if path not in futures:
+                wait(futures.values())  # the scorecard reads what the others keep
+                futures[path] = pool.submit(run.run, path)
+            return futures[path].result(), before[path]
+
+        yield result
+
+
+@pytest.mark.slow
+@every_notebook
+def test_runs_from_a_clean_kernel_and_leaves_the_file(path, executed):
+    notebook, before = executed(path)
+    cells = code_cells(notebook)
+    assert [cell.execution_count for cell in cells] == list(range(1, len(cells) + 1))
+    assert [output.text for output in outputs(notebook) if output.get("name") == "stderr"] == []
+    assert notebook.metadata["hmoh_profile"] == "quick" and path.read_bytes() == before
+
+
+# ---- run.py -------------------------------------------------------------------------------------------------------
+
+
+def write(path, *sources):
+    cells = [new_code_cell(source, id=f"cell-{i:02d}") for i, source in enumerate(sources)]
+    nbformat.write(new_notebook(cells=cells), path)
+    return path
+
+
+@pytest.mark.parametrize(
+    "text, left",
+    [
+        ("\r  0%|   | 0/3\r100%|###| 3/3\n", None),
+        ("\n", None),
+        ("\r 50%|#  | 1/2\nUserWarning: look here\n\r100%|###| 2/2\n", "UserWarning: look here\n"),
+        ("UserWarning: look here\n", "UserWarning: look here\n"),
+    ],
+)
+def test_bars_go_and_warnings_stay(text, left):
+    kept = run.without_bars(new_output("stream", name="stderr", text=text))
+    assert (kept and kept.text) == left
+
+
+def test_bars_on_stdout_stay():
+    assert run.without_bars(new_output("stream", name="stdout", text="a\rb\n")).text == "a\rb\n"
+
+
+def test_pictures_are_lighter_and_look_the_same():
+    shades = np.linspace(0, 255, 200 * 300).reshape(200, 300).astype(np.uint8)
+    file = io.BytesIO()
+    Image.fromarray(np.stack([shades, 255 - shades, 0 * shades], axis=2)).save(file, "PNG")
+    output = new_output("display_data", {"image/png": base64.b64encode(file.getvalue()).decode()})
+    raw = base64.b64decode(run.lighter(output).data["image/png"])
+    kept = np.asarray(Image.open(io.BytesIO(raw)).convert("RGB")).astype(int)
+    assert len(raw) < len(file.getvalue()) and np.abs(kept[..., 0] - shades).max() <= 4
+    assert run.lighter(output).data["image/png"] == base64.b64encode(raw).decode()  # once is enough
+    text = new_output("stream", text="1")
+    assert run.lighter(text) == text
+
+
+def test_run_keeps_nothing_volatile(tmp_path, monkeypatch):
+    monkeypatch.setenv("HMOH_PROFILE", "quick")
+    path = write(
+        tmp_path / "01_bars.ipynb",
+        "import sys\nfrom tqdm import tqdm\nfor i in tqdm(range(3)): pass\nprint('done')",
+        "print('one', flush=True)\nsys.stderr.write('two\\n')\n6 * 7",
+    )
+    notebook = run.run(path)
+    first, second = code_cells(notebook)
+    assert [output.text for output in first.outputs] == ["done\n"]
+    assert sorted(output.get("text", "42") for output in second.outputs) == ["42", "one\n", "two\n"]
+    assert all("execution" not in cell.metadata for cell in notebook.cells)
+    assert set(notebook.metadata) == {"kernelspec", "language_info", "hmoh_profile"}
+    assert notebook.metadata.hmoh_profile == "quick" and notebook.metadata.language_info == {"name": "python"}
+
+
+def test_a_failure_is_named_and_the_next_notebook_is_run(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(run, "BUILD", tmp_path / "build")
+    bad = write(tmp_path / "01_bad.ipynb", "x = 0", "1 / x", "print('never')")
+    good = write(tmp_path / "02_good.ipynb", "print('fine')")
+    nbformat.write(nbformat.read(bad, as_version=4), tmp_path / "stale.ipynb")
+    (tmp_path / "build" / "notebooks").mkdir(parents=True)
+    (tmp_path / "stale.ipynb").rename(tmp_path / "build" / "notebooks" / "01_bad.ipynb")  # of an earlier run
+    before = bad.read_bytes(), good.read_bytes()
+    assert run.main(["--update", str(bad), str(tmp_path / "03_missing.ipynb"), str(good)]) == 1
+    said = capsys.readouterr().out
+    assert said.count("01_bad.ipynb, cell 1 (cell-01): ZeroDivisionError: division by zero") == 2
+    assert "03_missing.ipynb" in said and "3 notebooks" in said and "2 failed" in said
+    assert re.search(r"^02_good\.ipynb: \d+ s, build/good\.html$", said, re.MULTILINE)
+    assert [path.name for path in (tmp_path / "build" / "notebooks").iterdir()] == ["02_good.ipynb"]
+    assert "fine" in (tmp_path / "build" / "good.html").read_text(encoding="utf-8")
+    assert bad.read_bytes() == before[0] and good.read_bytes() != before[1]  # --update keeps whole runs only
+
+
+def test_without_update_the_notebook_stays(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(run, "BUILD", tmp_path / "build")
+    path = write(tmp_path / "01_good.ipynb", "print('fine')")
+    before = path.read_bytes()
+    assert run.main([str(path)]) == 0 and path.read_bytes() == before
+    ran = nbformat.read(tmp_path / "build" / "notebooks" / path.name, as_version=4)
+    assert ran.cells[0].outputs[0].text == "fine\n"
+
+
+def test_a_dead_kernel_is_named_too(tmp_path):
+    path = write(tmp_path / "01_dead.ipynb", "x = 0", "import os\nos._exit(1)")
+    with pytest.raises(run.NotebookError, match=r"01_dead\.ipynb, cell 1 \(cell-01\): .*died"):
+        run.run(path)
+
+
+# ---- pages.py -----------------------------------------------------------------------------------------------------
+
+
+def network(text):
+    """What a browser would fetch from elsewhere for this page; links to click do not count."""
+    loading = r"<(?:script|link|img|iframe|source|video|object|embed)\b[^>]*(?:src|href|data)=[\"']?([^\"'> ]+)"
+    fetched = re.findall(loading, text)
+    fetched += re.findall(r"(?:@import|url\()\s*[\"']?([^\"') ]+)", text)
+    return [url for url in fetched if re.match(r"(https?:)?//", url)] + re.findall(r"<script\b.*", text)
+
+
+def test_the_check_for_network_references_finds_them():
+    assert network('<script src="https://a.org/b.js">') and network("<link rel=x href=//a.org/b.css>")
+    assert network("<style>@import 'http://a.org'</style>") and network('<img alt="" src="http://a.org/b.png"/>')
+    assert network('<a href="https://a.org">a</a><img src="data:image/png;base64,aa"/><img src="b.png"/>') == []
+
+
+@pytest.fixture
+def two(tmp_path):
+    """The folder of a site of two small notebooks."""
+    png = io.BytesIO()
+    Image.new("RGB", (1500, 900), "blue").save(png, "PNG")
+    picture = new_output("display_data", {"image/png": base64.b64encode(png.getvalue()).decode()})
+    table = new_output("stream", name="stdout", text="5 claims: 3 holds, 2 not testable here\n")
+    first = new_notebook(cells=[
+        new_markdown_cell("# One & only\n\nAs Sec. 4 says, $r^* \\le 8$. More is [there](02_two.ipynb#Two).\n\nEnd."),
+        new_markdown_cell("## Deep\n\n$$\\frac1T \\sum_t W^t$$\n\n[code](../hmoh.py) and [out](https://example.org)"),
+        new_code_cell("x < 1", outputs=[picture, table], execution_count=1),
+    ], metadata={"hmoh_profile": "quick"})  # fmt: skip
+    second = new_notebook(cells=[new_markdown_cell("# Two\n\nIt says, in short:\n\n- a"), new_code_cell("1")])
+    (tmp_path / "site").mkdir()
+    (tmp_path / "site" / "old.html").write_text("of an earlier notebook")
+    pages.build({"01_one": first, "02_two": second}, tmp_path / "site")
+    return tmp_path / "site"
+
+
+def test_site_has_its_pages_and_every_link_resolves(two):
+    assert sorted(path.name for path in two.iterdir()) == ["01_one.html", "01_one.png", "02_two.html", "index.html"]
+    followed = []
+    for path in two.glob("*.html"):
+        text = path.read_text(encoding="utf-8")
+        for target in re.findall(r'(?:href|src)="(?!data:|https?:)([^"]+)"', text):
+            name, _, anchor = target.partition("#")
+            there = path if not name else two / name
+            assert there.exists(), f"{path.name} leads to {target}"
+            assert not anchor or f'id="{anchor}"' in there.read_text(encoding="utf-8")
+            followed.append(name)
+    assert {"index.html", "01_one.html", "02_two.html", "01_one.png"} <= set(followed)
+    assert any(name.endswith("hmoh.py") for name in followed)
+
+
+def test_site_needs_no_network(two):
+    for path in two.glob("*.html"):
+        assert network(path.read_text(encoding="utf-8")) == []
+
+
+def test_index_shows_title_sentence_figure_verdicts_and_state(two):
+    first, second = re.findall(r"<li>.*?</li>", (two / "index.html").read_text(encoding="utf-8"), re.DOTALL)
+    assert "<h2>One &amp; only</h2>" in first and "As Sec. 4 says" in first and "More is" not in first
+    assert "✓ 3 holds" in first and "? 2 not testable here" in first and "quick profile" in first
+    assert "It says, in short ..." in second and "Not run yet." in second and "<img" not in second
+    with Image.open(two / "01_one.png") as thumbnail:
+        assert thumbnail.size == (640, 384)  # in proportion
+
+
+def test_page_draws_formulas_and_describes_pictures(two):
+    text = (two / "01_one.html").read_text(encoding="utf-8")
+    assert text.count('<img alt="r^* \\le 8" class="formula"') == 1 and "$" not in text.split("<main>")[1]
+    assert 'alt="Figure 1: Deep"' in text and "x <span" in text.replace('<span class="n">x</span>', "x")
+
+
+def test_a_formula_beyond_matplotlib_stays_readable():
+    assert doctest.testmod(pages) == (0, 1)
+    assert pages.formula(r"\begin{cases} a < b \end{cases}") == r"<code>\begin{cases} a &lt; b \end{cases}</code>"
+
+
+def test_a_run_is_shown_only_if_it_ran_these_cells(tmp_path, monkeypatch):
+    monkeypatch.setattr(pages, "RUNS", tmp_path / "runs")
+    (tmp_path / "runs").mkdir()
+    path = write(tmp_path / "01_one.ipynb", "print(1)")
+    ran = nbformat.read(path, as_version=4)
+    ran.cells[0].outputs = [new_output("stream", text="1\n")]
+    nbformat.write(ran, tmp_path / "runs" / path.name)
+    assert pages.latest(path).cells[0].outputs[0].text == "1\n"
+    write(path, "print(2)")
+    assert pages.latest(path).cells[0].outputs == []
