@@ -308,12 +308,13 @@ def _settle(spec: dict, m: Measured) -> Claim:
     if verdict == "fails" and m.fault:
         verdict = "artefact" if _holds(spec, m.fault) else "fails"
         why += f"; with {spec.get('fault', 'the fault')}: {m.fault}"
+    there = f"{verdict} there, {why}"
     if math.isnan(m.value):
-        why = f"no value: {m.why}".removesuffix(": ")
+        there = why = f"no value: {m.why}".removesuffix(": ")
     if m.stand_in or spec["role"] not in (None, m.data):
-        return _claim(spec, m, "not testable here", f"STAND-IN {m.data}: {verdict} there, {why}")
+        return _claim(spec, m, "not testable here", f"STAND-IN {m.data}: {there}")
     if _profile() == "quick" and spec["role"] is not None:
-        return _claim(spec, m, "not testable here", f"quick profile: {verdict} there, {why}")
+        return _claim(spec, m, "not testable here", f"quick profile: {there}")
     return _claim(spec, m, verdict, why)
 
 

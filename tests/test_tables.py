@@ -42,6 +42,11 @@ def test_another_protocol_does_not_stand_beside_the_paper(change):
     assert tables.paper_value(RUN | {"method": "HMOH", "n_bits": 8} | change, "mAP") is None
 
 
+def test_small_parts_of_the_data_do_not_stand_beside_the_paper(monkeypatch):
+    monkeypatch.setenv("HMOH_PROFILE", "quick")
+    assert tables.paper_value(RUN | {"method": "HMOH", "n_bits": 8}, "mAP") is None
+
+
 def test_seconds_are_best_when_least_and_printed_at_32_bits_only():
     made = tables.table(records({("HMOH", 32): [0.2], ("HCOH", 32): [0.1], ("HMOH", 8): [0.1]}, "train_seconds"),
                         "train_seconds")  # fmt: skip
