@@ -11,9 +11,11 @@ from pathlib import Path
 import nbformat
 import numpy as np
 import pytest
+from matplotlib.figure import Figure
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 from PIL import Image
 
+import plots
 from notebooks import pages, run
 
 ROOT = Path(__file__).parents[1]
@@ -146,14 +148,19 @@ def test_bars_on_stdout_stay():
     assert run.without_bars(new_output("stream", name="stdout", text="a\rb\n")).text == "a\rb\n"
 
 
-def test_pictures_are_lighter_and_look_the_same():
-    shades = np.linspace(0, 255, 200 * 300).reshape(200, 300).astype(np.uint8)
-    file = io.BytesIO()
-    Image.fromarray(np.stack([shades, 255 - shades, 0 * shades], axis=2)).save(file, "PNG")
+def test_pictures_are_lighter_and_keep_the_colours_of_thin_lines():
+    figure, file = Figure(figsize=(6, 4), dpi=100), io.BytesIO()
+    axes = figure.subplots()
+    for i, style in enumerate(plots.METHOD_STYLE.values()):
+        axes.plot([0, 1], [i, i + 0.5], color=style["color"], linewidth=1)
+    figure.savefig(file, format="png")
     output = new_output("display_data", {"image/png": base64.b64encode(file.getvalue()).decode()})
     raw = base64.b64decode(run.lighter(output).data["image/png"])
-    kept = np.asarray(Image.open(io.BytesIO(raw)).convert("RGB")).astype(int)
-    assert len(raw) < len(file.getvalue()) and np.abs(kept[..., 0] - shades).max() <= 4
+    before, after = (np.asarray(Image.open(io.BytesIO(r)).convert("RGB")).astype(int) for r in (file.getvalue(), raw))
+    assert len(raw) < len(file.getvalue()) / 2
+    for style in plots.METHOD_STYLE.values():
+        pixels = (before == [int(style["color"][i : i + 2], 16) for i in (1, 3, 5)]).all(axis=2)
+        assert pixels.any() and np.abs(before[pixels] - after[pixels]).max() <= 16
     assert run.lighter(output).data["image/png"] == base64.b64encode(raw).decode()  # once is enough
     text = new_output("stream", text="1")
     assert run.lighter(text) == text
