@@ -211,7 +211,7 @@ class MIHash(LinearHasher):
     (0, 5000, 10), NUS-WIDE (0, 2000, 1).
 
     mAP on MNIST at 8, 16, 32, 48, 64 and 128 bits, paper: .664 .741 .744 .780 .713 .681; here, means of three splits:
-    .665 .755 .791 .800 .801 .799, and by the published gradient .674 .745 .777 .782 .774 .758, with which long codes do
+    .671 .751 .788 .799 .801 .799, and by the published gradient .674 .745 .777 .782 .774 .758, with which long codes do
     worse, as in the paper, if not as much. The published code, run on the same data, gives .779 at 32 bits.
 
     Parameters
