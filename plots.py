@@ -76,7 +76,8 @@ def _by(records: Iterable[dict], key: str | Callable) -> dict:
 def _styles(labels: Iterable[str]) -> dict[str, dict]:
     """How labels are drawn: a method as always, any other name in a colour left over, with open markers."""
     styles = {label: LINE | METHOD_STYLE.get(label, {}) for label in labels}
-    spare = [c for c in COLORS if c not in [style.get("color") for style in styles.values()]] or COLORS
+    visible = COLORS[:-1]  # not yellow
+    spare = [c for c in visible if c not in [style.get("color") for style in styles.values()]] or visible
     for i, style in enumerate(style for style in styles.values() if "color" not in style):
         style |= {"color": spare[i % len(spare)], "marker": "oD^vs"[i % 5], "markerfacecolor": "white"}
     return styles
@@ -119,7 +120,10 @@ def _legend(figure: plt.Figure, *extra: plt.Line2D, columns: int = 5) -> plt.Fig
 
 
 def _curves(records: Iterable[dict], x: str, y: str, xlabel: str, ylabel: str | None = None, unseen="") -> plt.Figure:
-    """Mean curves in panels by code length (``unseen``: by data set); a band from least to most where seeds share x."""
+    """Mean curves in panels by code length (``unseen``: by data set); a band from least to most where seeds share x.
+
+    There is none on unseen classes: seeds have other classes there, and ten wide bands hide the curves.
+    """
     chosen = _choose(records, y, "split", *([] if unseen else ["dataset"]))
     ylabel, styles = ylabel or _score_name(chosen), _styles(_by(chosen, "label"))
     title = f"{unseen or name_of(chosen[0])}: {ylabel} against {xlabel}, {_seeds(chosen, 'mean')}"
@@ -133,7 +137,7 @@ def _curves(records: Iterable[dict], x: str, y: str, xlabel: str, ylabel: str | 
             ys = np.ma.masked_invalid(np.array([run[y] for run in runs], dtype=float))  # None: cannot encode yet
             means, every = ys.mean(axis=0).filled(np.nan), -(-xs.shape[1] // 12)
             axes.plot(xs.mean(axis=0), means, label=label, markevery=every, **styles[label])
-            if len(runs) > 1 and (xs == xs[0]).all():
+            if not unseen and len(runs) > 1 and (xs == xs[0]).all():
                 axes.fill_between(xs[0], ys.min(0), ys.max(0), color=styles[label]["color"], alpha=0.15, linewidth=0)
         axes.set(title=name_of(panel[0], "\n") if unseen else f"{panel[0]['n_bits']} bits", xlim=(0, None))
         axes.xaxis.set_major_formatter("{x:,g}")

@@ -41,7 +41,6 @@ def run(path: Path) -> nbformat.NotebookNode:
     client = NotebookClient(
         notebook,
         timeout=3600,
-        coalesce_streams=True,
         extra_arguments=quiet,
         resources={"metadata": {"path": path.parent}},
         on_cell_start=lambda cell, cell_index: reached.update(cell=cell, index=cell_index),
