@@ -169,6 +169,8 @@ def run(
     data = _data(dataset)
     if n_queries is not None:
         data = replace(data, n_queries=n_queries)
+    if method not in METHODS:
+        raise ValueError(f"there is no method {method!r}; pass one of {', '.join(METHODS)}.")
     if split not in ("paper", "unseen"):
         raise ValueError(f'split={split!r} is unknown; pass "paper" or "unseen".')
     parts = (datasets.split if split == "paper" else datasets.unseen_split)(data, seed)

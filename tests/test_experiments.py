@@ -88,6 +88,8 @@ def test_parameters_queries_and_unseen_classes_reach_the_run(small):
     assert experiments.run("LSH", "mnist", 8, 0, n_queries=80)["n_queries"] == 80
     unseen = experiments.run("LSH", "mnist", 8, 0, split="unseen")
     assert unseen["split"] == "unseen" and unseen["n_queries"] == 10 and unseen["n_database"] < 800
+    with pytest.raises(ValueError, match=r"there is no method 'HMOOH'; pass one of LSH, OKH,"):
+        experiments.run("HMOOH", "mnist", 8, 0)
     with pytest.raises(ValueError, match=r"split='seen' is unknown; pass .paper. or .unseen."):
         experiments.run("LSH", "mnist", 8, 0, split="seen")
 
