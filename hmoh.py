@@ -17,6 +17,7 @@ samples it gets wrong, and the hash functions are the average of the perceptron 
 from __future__ import annotations
 
 import copy
+import functools
 import inspect
 import json
 import os
@@ -30,6 +31,7 @@ __all__ = ["HMOH", "Codebook", "NotFittedError", "OnlineHasher", "hadamard"]
 
 TILE = 8  # bits that share one reading of a sample
 AVERAGED = 1024  # steps after which the running average is brought up to date in float64
+PAGE = 4096  # bytes, of memory
 BLOCK_ROWS = 8192  # samples mapped to features, or to codes, at a time
 DRAWS = 2000  # codebooks that "spread" chooses from
 FORMAT = "hmoh model 1"  # of saved files
@@ -109,12 +111,16 @@ def _perceptron(Z, y, C, batch, t, W, V, S, first_bit, last_bit):
                             V[q, j] = 0
 
 
-def _padded(a: np.ndarray, dtype) -> np.ndarray:
-    """A copy with zeros added to whole tiles of bits and whole cache lines, beginning at the start of one."""
-    shape = -(-a.shape[0] // TILE) * TILE, -(-a.shape[1] // 16) * 16
+def _padded(a: np.ndarray, dtype, place: int = 0) -> np.ndarray:
+    """A copy with zeros added to whole tiles of bits and whole cache lines, beginning ``place`` bytes into a page.
+
+    Caches tell addresses apart by their place in a page. So the lines of a row are odd in number (the rows of a tile
+    would get into each other's way if they were a power of two), and W and V, written in turn, begin half a page apart.
+    """
+    shape = -(-a.shape[0] // TILE) * TILE, (-(-a.shape[1] // 16) | 1) * 16
     size = shape[0] * shape[1] * np.dtype(dtype).itemsize
-    memory = np.zeros(size + 64, np.uint8)
-    offset = -memory.ctypes.data % 64
+    memory = np.zeros(size + PAGE, np.uint8)
+    offset = (place - memory.ctypes.data) % PAGE
     padded = memory[offset : offset + size].view(dtype).reshape(shape)
     padded[: a.shape[0], : a.shape[1]] = a
     return padded
@@ -322,6 +328,18 @@ def check_labels(y, n_samples: int, name: str = "y") -> np.ndarray:
     return y.astype(np.uint8)
 
 
+def _distinct(y: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Distinct rows of y in order, where each comes first, and the place among them of every row of y."""
+    if y.dtype.kind != "i" or int(y.max()) - int(y.min()) >= len(y):
+        rows, first, index = np.unique(y, return_index=True, return_inverse=True, axis=0)
+        return rows, first, index.ravel()
+    place = y - y.min()  # integers close together, such as 0..9, need no sorting: a table will do
+    first = np.full(place.max() + 1, len(y))
+    first[place[::-1]] = np.arange(len(y))[::-1]  # what is written last stays: the first of its kind in y
+    there = first < len(y)
+    return np.flatnonzero(there) + y.min(), first[there], (np.cumsum(there) - 1)[place]
+
+
 def check_number(value, name: str, least: int = 1, optional: bool = False) -> None:
     """Refuse anything but whole numbers from ``least`` on (or None)."""
     if optional and value is None:
@@ -345,6 +363,11 @@ def _need_methods(part, *names: str) -> None:
         raise TypeError(f"feature_map {part!r} is a class; pass a map made by it, such as {part.__name__}().")
     if not all(hasattr(part, name) for name in names):
         raise TypeError(f"feature_map {part!r} has no {' and '.join(names)}; pass one that has, such as RBF().")
+
+
+@functools.cache
+def _parameters(kind: type) -> tuple[str, ...]:
+    return tuple(inspect.signature(kind).parameters)
 
 
 def _describe(value) -> str:
@@ -373,7 +396,7 @@ class OnlineHasher:
 
     def get_params(self, deep: bool = True) -> dict:
         """Parameters by name; with ``deep`` those of the feature maps too, as feature_map__n_anchors."""
-        params = {name: getattr(self, name) for name in inspect.signature(type(self)).parameters}
+        params = {name: getattr(self, name) for name in _parameters(type(self))}
         for prefix, part in _named_maps(self.feature_map).items() if deep else ():
             if hasattr(part, "get_params"):
                 params |= {f"{prefix}__{name}": value for name, value in part.get_params().items()}
@@ -458,7 +481,7 @@ class OnlineHasher:
         X = check_features(X, None if fresh else self.n_features_in_)
         y = model._check_y(y, classes, len(X))
         if last and np.ndim(y) == 1:
-            model._classes = np.unique(y)
+            model._classes = _distinct(y)[0]
         model.n_features_in_, model.n_seen_ = X.shape[1], model.n_seen_ + len(X)
         if fresh:
             model._seed = int(np.random.default_rng(copy.deepcopy(self.random_state)).integers(2**63))
@@ -735,8 +758,7 @@ class HMOH(OnlineHasher):
 
     def _targets(self, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The target codes of the labels of y, new ones among them, and each sample's row in these."""
-        rows, axis = (y, None) if y.ndim == 1 else (np.packbits(y, axis=1), 0)
-        _, first, index = np.unique(rows, return_index=True, return_inverse=True, axis=axis)
+        _, first, index = _distinct(y if y.ndim == 1 else np.packbits(y, axis=1))
         arrival = np.argsort(first)
         if y.ndim == 1:
             labels = y[first[arrival]].tolist()
@@ -744,12 +766,13 @@ class HMOH(OnlineHasher):
         else:
             labels = [tuple(np.flatnonzero(row).tolist()) for row in y[first[arrival]]]
             self._book = self._book.add_sets(labels)
-        return np.stack([self._book.targets[label] for label in labels]), np.argsort(arrival)[index.ravel()]
+        return np.stack([self._book.targets[label] for label in labels]), np.argsort(arrival)[index]
 
     def _learn(self, Z: np.ndarray, y: np.ndarray) -> None:
         C, index = self._targets(y)
         C = _padded(C, np.float32)  # the type of the products: comparing with them takes no conversions
-        W, V, S = _padded(self._W, np.float32), _padded(self._V, np.float32), _padded(self._S, np.float64)
+        W, V = _padded(self._W, np.float32), _padded(self._V, np.float32, PAGE // 2)
+        S = _padded(self._S, np.float64)
 
         def run(tiles):
             bits = TILE * tiles[0], TILE * (tiles[-1] + 1)
@@ -763,10 +786,10 @@ class HMOH(OnlineHasher):
         if n_threads == 1:
             run(shares[0])
         else:
-            with ThreadPoolExecutor(n_threads - 1) as pool:  # made for the call, so that a later fork is safe
-                others = pool.map(run, shares[1:])
-                run(shares[0])  # by this thread, which has nothing else to do and need not be started
-                list(others)
+            # A pool made for the call, so that a later fork is safe. This thread takes no share: it waits, as otherwise
+            # the one that it starts was often put on the same core, for a time as long as the whole work.
+            with ThreadPoolExecutor(n_threads) as pool:
+                list(pool.map(run, shares))
         self._W, self._V, self._S = (a[: self.n_bits, : Z.shape[1]] for a in (W, V, S))
         self.n_steps_ += -(-len(Z) // self.batch_size)
 
