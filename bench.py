@@ -1,7 +1,7 @@
 """Speed, side by side with plain peers in one run: make bench
 
-Compilation is excluded (each call is made once before it is timed), features are float32, and calls to be compared
-take turns, so that a busy machine slows both. Slow peers run on a part of the work and are scaled up, as they say.
+Compilation is excluded (each call is made once before it is timed), features are float32, calls to be compared take
+turns, and the least time of each counts. Slow peers run on a part of the work and are scaled up, as they say.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ from metrics import hamming_histogram
 HERE = Path(__file__).parent
 
 
-def seconds(*calls: Callable, rounds: int = 9) -> list[float]:
-    """Median seconds of each call, after one that is not timed; twice in turn, so that a busy time hits all of them."""
+def seconds(*calls: Callable, turns: int = 5) -> list[float]:
+    """Least seconds of each call: neighbours on the machine only ever add to its own time."""
     times = [[] for _ in calls]
-    for _ in range(2):
+    for _ in range(turns):
         for call, own in zip(calls, times, strict=True):
             time.sleep(0.3)  # right after a product of numpy's, compiled loops were up to twice as slow
             call()
-            for _ in range(-(-rounds // 2)):
+            for _ in range(3):
                 start = time.perf_counter()
                 call()
                 own.append(time.perf_counter() - start)
-    return [float(np.median(own)) for own in times]
+    return [min(own) for own in times]
 
 
 def line(what: str, ours: float, peer: str, theirs: float, unit: float = 1e3) -> None:
@@ -79,8 +79,8 @@ def training(X: np.ndarray, y: np.ndarray) -> None:
             model = HMOH(n_bits, random_state=0)
             ours, product = seconds(lambda: model.fit(Z, y), lambda: Z @ W)
             C = np.stack([model.targets_[label] for label in y.tolist()])
-            (loop,) = (10 * t for t in seconds(lambda: numpy_perceptron(Z[:2000], C[:2000]), rounds=1))
-            (sklearn,) = (n_bits / 2 * t for t in seconds(lambda: sklearn_perceptron(Z, C[:, 1:3]), rounds=1))
+            (loop,) = (10 * t for t in seconds(lambda: numpy_perceptron(Z[:2000], C[:2000]), turns=1))
+            (sklearn,) = (n_bits / 2 * t for t in seconds(lambda: sklearn_perceptron(Z, C[:, 1:3]), turns=1))
             what = f"HMOH.fit, {m} features, {n_bits} bits"
             line(what, ours, "one product Z @ W of the same shape", product)
             line("", ours, "numpy loop (2,000 samples, times 10)", loop)
@@ -111,7 +111,7 @@ def evaluation(mnist: datasets.Dataset) -> None:
         labels = y[parts.queries], y[parts.database]
         (ours,) = seconds(lambda: hamming_histogram(queries, database, *labels).mean_average_precision())
         some = slice(None, None, 20)
-        (loop,) = seconds(lambda: numpy_map(signs[0][some], signs[1], labels[0][some], labels[1]), rounds=1)
+        (loop,) = seconds(lambda: numpy_map(signs[0][some], signs[1], labels[0][some], labels[1]), turns=1)
         line(f"mAP, {n_bits} bits", ours, "numpy loop (50 queries, times 20)", 20 * loop)
     rng = np.random.default_rng(0)
     print("\nHistograms of random codes, 1,000 queries in 1,000,000: no two codes are equal, nothing can be merged")
@@ -120,7 +120,7 @@ def evaluation(mnist: datasets.Dataset) -> None:
             rng.integers(256, size=(1_000_000, n_bits // 8), dtype=np.uint8),
             rng.integers(10, size=1_000_000),
         )
-        (ours,) = seconds(lambda: hamming_histogram(codes[:1000], codes, labels[:1000], labels), rounds=3)
+        (ours,) = seconds(lambda: hamming_histogram(codes[:1000], codes, labels[:1000], labels), turns=1)
         print(f"{n_bits} bits: {ours:.3f} s, {ours:.2f} ns for a pair of codes")
 
 

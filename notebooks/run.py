@@ -78,9 +78,7 @@ def lighter(output: nbformat.NotebookNode) -> nbformat.NotebookNode:
         picture, file = Image.open(io.BytesIO(base64.b64decode(output.data["image/png"]))), io.BytesIO()
         if picture.mode != "P":
             few = picture.convert("RGB").quantize(128, Image.Quantize.FASTOCTREE, dither=Image.Dither.NONE)
-            few.save(
-                file, "PNG", optimize=True
-            )
+            few.save(file, "PNG", optimize=True)
             output.data["image/png"] = base64.b64encode(file.getvalue()).decode()
     return output
 
