@@ -252,7 +252,8 @@ def training_time(records: Iterable[dict]) -> plt.Figure:
         for row, (label, values) in enumerate(seconds.items()):
             mean = np.mean(values)
             axes.errorbar([mean], [row], xerr=[[mean - min(values)], [max(values) - mean]], **styles[label])
-            axes.text(max(values), row, f"   {mean:,.2f} s, {mean / base:,.1f} x HMOH", va="center", fontsize=9)
+            time = np.format_float_positional(mean, precision=2, fractional=False, trim="-")
+            axes.text(max(values), row, f"   {time} s, {mean / base:,.1f} x HMOH", va="center", fontsize=9)
         axes.axvline(base, color="black", linewidth=0.8, linestyle=":")
         axes.set(title=name_of(panel[0], "\n"), xscale="log", xlim=(least / 2, most * 4 * (most / least) ** 0.6))
         axes.set_yticks(range(len(seconds)), seconds)

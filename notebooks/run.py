@@ -12,7 +12,7 @@ import io
 import os
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import nbformat
@@ -57,8 +57,20 @@ def run(path: Path) -> nbformat.NotebookNode:
     for cell in notebook.cells:
         cell.metadata.pop("execution", None)  # time stamps
         if cell.cell_type == "code":
-            cell.outputs = [lighter(output) for output in map(without_bars, cell.outputs) if output]
+            cell.outputs = joined(lighter(output) for output in map(without_bars, cell.outputs) if output)
     return notebook
+
+
+def joined(outputs: Iterable[nbformat.NotebookNode]) -> list[nbformat.NotebookNode]:
+    """The outputs with printed text in one piece: where a kernel cuts it depends on how busy the machine is."""
+    together = []
+    for output in outputs:
+        before = together[-1] if together else {}
+        if output.output_type == "stream" and before.get("name") == output.name:
+            before.text += output.text
+        else:
+            together.append(output)
+    return together
 
 
 def without_bars(output: nbformat.NotebookNode) -> nbformat.NotebookNode | None:

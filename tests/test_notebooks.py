@@ -151,6 +151,8 @@ def test_bars_on_stdout_stay():
 def test_pictures_are_lighter_and_keep_the_colours_of_thin_lines():
     figure, file = Figure(figsize=(6, 4), dpi=100), io.BytesIO()
     axes = figure.subplots()
+    grey = np.random.default_rng(0).random((40, 60))  # its shades take the colours of lines in other ways of choosing
+    axes.imshow(grey, cmap="gray", alpha=0.4, extent=(0, 8, 0, 1), aspect="auto")
     for i, style in enumerate(plots.METHOD_STYLE.values()):
         axes.errorbar(np.arange(9), np.random.default_rng(i).random(9), 0.1, **style)
     figure.savefig(file, format="png")
@@ -164,6 +166,21 @@ def test_pictures_are_lighter_and_keep_the_colours_of_thin_lines():
     assert run.lighter(output).data["image/png"] == base64.b64encode(raw).decode()  # once is enough
     text = new_output("stream", text="1")
     assert run.lighter(text) == text
+
+
+def test_printed_text_is_joined_up_to_the_next_picture():
+    picture = new_output("display_data", {"text/plain": "picture"})
+    pieces = [
+        ("stdout", "a"),
+        ("stdout", "b\n"),
+        None,
+        ("stdout", "c"),
+        ("stderr", "d"),
+        ("stderr", "e"),
+        ("stdout", "f"),
+    ]
+    outputs = run.joined(picture if p is None else new_output("stream", name=p[0], text=p[1]) for p in pieces)
+    assert [output.get("text") for output in outputs] == ["ab\n", None, "c", "de", "f"]
 
 
 def test_run_keeps_nothing_volatile(tmp_path, monkeypatch):
