@@ -35,7 +35,8 @@ lab: .venv/all.done ## open the notebooks in JupyterLab
 
 constraints: ## note the newest versions that the bounds allow; run make test before committing them
 	rm -rf .venv && $(PYTHON) -m venv .venv
-	$(call requirements,all) | .venv/bin/pip install --quiet --upgrade -r /dev/stdin
+	$(call requirements,all) > .venv/all.txt
+	.venv/bin/pip install --quiet --upgrade -r .venv/all.txt
 	.venv/bin/pip freeze > constraints.txt
 
 clean: ## remove everything that make made
@@ -48,7 +49,10 @@ requirements = $(PYTHON) -c 'import sys, tomllib; p = tomllib.load(open("pyproje
 	print(*p["dependencies"], *sum(extras.values() if sys.argv[1] == "all" else [extras[sys.argv[1]]], []), sep="\n")' $(1)
 
 .venv/%.done: pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit("Python %d.%d is too old; 3.11 or newer is needed: make PYTHON=python3.12 ..." \
+		% sys.version_info[:2] if sys.version_info < (3, 11) else 0)'
 	@echo "Setting up .venv ($*) ..."
 	test -x $(PY) || $(PYTHON) -m venv .venv
-	$(call requirements,$*) | .venv/bin/pip install --quiet --disable-pip-version-check -c constraints.txt -r /dev/stdin
+	$(call requirements,$*) > .venv/$*.txt
+	.venv/bin/pip install --quiet --disable-pip-version-check -c constraints.txt -r .venv/$*.txt
 	@touch $@

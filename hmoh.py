@@ -17,7 +17,6 @@ samples it gets wrong, and the hash functions are the average of the perceptron 
 from __future__ import annotations
 
 import copy
-import functools
 import inspect
 import json
 import os
@@ -288,7 +287,8 @@ def check_features(X, n_features: int | None = None) -> np.ndarray:
     if given.dtype.kind not in "buif":
         raise TypeError(f"X has dtype {given.dtype}; numbers are needed: pass X.astype(np.float32) if they are.")
     if given.ndim != 2 or 0 in given.shape:
-        raise ValueError(f"X has shape {given.shape}; rows of features are needed: pass x.reshape(1, -1) for one row.")
+        way = "x.reshape(1, -1) for one row" if given.ndim < 2 else "X.reshape(len(X), -1) for images, or more samples"
+        raise ValueError(f"X has shape {given.shape}; rows of features are needed: pass {way}.")
     if n_features not in (None, given.shape[1]):
         needed = f"but the model was fitted on {n_features}; pass the same features as before."
         raise ValueError(f"X has {given.shape[1]} features, {needed}")
@@ -305,7 +305,11 @@ def check_features(X, n_features: int | None = None) -> np.ndarray:
 
 def check_labels(y, n_samples: int, name: str = "y") -> np.ndarray:
     """Labels as (n,) int64 or strings, or as (n, L) uint8 of 0 and 1 with a 1 in every row."""
-    y = np.asarray(y)
+    try:
+        y = np.asarray(y)
+    except ValueError as error:  # rows of different lengths
+        way = "a label for each sample, or a matrix of 0 and 1 with a column for each label"
+        raise ValueError(f"{name} is not a whole array ({error}); pass {way}.") from None
     if y.dtype == object and {type(label) for label in y.flat} <= {str}:  # a pandas column of strings
         y = y.astype(str)
     if y.dtype.kind not in "buiU" or (y.ndim == 2 and y.dtype.kind == "U"):
@@ -365,11 +369,6 @@ def _need_methods(part, *names: str) -> None:
         raise TypeError(f"feature_map {part!r} has no {' and '.join(names)}; pass one that has, such as RBF().")
 
 
-@functools.cache
-def _parameters(kind: type) -> tuple[str, ...]:
-    return tuple(inspect.signature(kind).parameters)
-
-
 def _describe(value) -> str:
     """A parameter in words that are the same for a copy of it."""
     if isinstance(value, (list, tuple)):
@@ -396,7 +395,7 @@ class OnlineHasher:
 
     def get_params(self, deep: bool = True) -> dict:
         """Parameters by name; with ``deep`` those of the feature maps too, as feature_map__n_anchors."""
-        params = {name: getattr(self, name) for name in _parameters(type(self))}
+        params = {name: getattr(self, name) for name in inspect.signature(type(self)).parameters}
         for prefix, part in _named_maps(self.feature_map).items() if deep else ():
             if hasattr(part, "get_params"):
                 params |= {f"{prefix}__{name}": value for name, value in part.get_params().items()}
@@ -433,6 +432,9 @@ class OnlineHasher:
         check_number(self.n_bits, "n_bits")
         check_number(self.warmup, "warmup", optional=True)
         check_number(self.n_threads, "n_threads", optional=True)
+        if isinstance(self.random_state, np.random.RandomState):
+            kinds = "an int, None or a numpy.random.Generator"
+            raise TypeError(f"random_state={self.random_state!r} is of another kind; pass {kinds}.")
         if not isinstance(self.random_state, np.random.Generator):
             check_number(self.random_state, "random_state", least=0, optional=True)
         for part in _named_maps(self.feature_map).values():
@@ -477,7 +479,8 @@ class OnlineHasher:
             for name in (*self._saved, "feature_map_"):
                 vars(model).pop(name, None)
             model._begun, model.n_seen_ = self._settings(), 0
-        model._check_unchanged()
+        else:
+            model._check_unchanged()
         X = check_features(X, None if fresh else self.n_features_in_)
         y = model._check_y(y, classes, len(X))
         if last and np.ndim(y) == 1:
@@ -590,6 +593,9 @@ class OnlineHasher:
         if not hasattr(self, "n_seen_"):
             raise NotFittedError(f"this {type(self).__name__} has not been fitted; there is nothing to save.")
         self._check_unchanged()
+        folder = os.path.dirname(os.path.abspath(path))
+        if not os.path.isdir(folder):
+            raise FileNotFoundError(f"{path} is in {folder}, which is not a folder; make it, or pass another path.")
         params = self.get_params(deep=False) | {"feature_map": None}
         if isinstance(self.random_state, np.random.Generator):
             params["random_state"] = None  # a generator is not stored, but the seed drawn from it is
@@ -733,6 +739,8 @@ class HMOH(OnlineHasher):
         super()._check_params()
         check_number(self.batch_size, "batch_size")
         check_number(self.n_classes, "n_classes", optional=True)
+        if getattr(self, "ensemble", True) not in (True, False):  # HCOH has none
+            raise ValueError(f"ensemble={self.ensemble!r} is neither yes nor no; pass True or False.")
         if self.codebook not in ("random", "ordered", "spread"):
             raise ValueError(f'codebook={self.codebook!r} is unknown; pass "random", "ordered" or "spread".')
         if not (isinstance(self.learning_rate, (int, float, np.number)) and 1e-30 < self.learning_rate < 1e30):

@@ -33,7 +33,8 @@ def check_features(X, n_features: int | None = None) -> np.ndarray:
     if given.dtype.kind not in "buif":
         raise TypeError(f"X has dtype {given.dtype}; numbers are needed: pass X.astype(np.float32) if they are.")
     if given.ndim != 2 or 0 in given.shape:
-        raise ValueError(f"X has shape {given.shape}; rows of features are needed: pass x.reshape(1, -1) for one row.")
+        way = "x.reshape(1, -1) for one row" if given.ndim < 2 else "X.reshape(len(X), -1) for images, or more samples"
+        raise ValueError(f"X has shape {given.shape}; rows of features are needed: pass {way}.")
     if n_features not in (None, given.shape[1]):
         needed = f"but the model was fitted on {n_features}; pass the same features as before."
         raise ValueError(f"X has {given.shape[1]} features, {needed}")
@@ -142,15 +143,19 @@ class RBF(_Map):
     @property
     def n_warmup(self) -> int:
         """How many samples of a stream to wait for before fitting: the anchors and as many to set the bandwidth."""
+        self._check_params()
         return 2 * self.n_anchors
 
-    def fit(self, X, y=None) -> RBF:
-        """Take the anchors and the bandwidth from the rows of X."""
+    def _check_params(self) -> None:
         least = 2 if self.center else 1  # the mean leaves out each anchor's feature of itself
         if not isinstance(self.n_anchors, Integral) or self.n_anchors < least or self.n_anchors is True:
             raise ValueError(f"n_anchors={self.n_anchors!r} is not possible; pass a whole number of at least {least}.")
         if not isinstance(self.divisor, Real) or not 0 < self.divisor < np.inf:
             raise ValueError(f"divisor={self.divisor!r} is not possible; pass a positive number, such as 10.")
+
+    def fit(self, X, y=None) -> RBF:
+        """Take the anchors and the bandwidth from the rows of X."""
+        self._check_params()
         X = check_features(X)
         if len(X) < self.n_anchors:
             raise ValueError(

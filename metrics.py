@@ -27,7 +27,7 @@ from numba import njit
 
 __all__ = ["HammingHistogram", "area_under_curve", "hamming_histogram", "mean_average_precision", "nearest"]
 
-PACK = 'np.packbits(bits, axis=1, bitorder="little")'
+PACK = 'np.packbits(codes > 0, axis=1, bitorder="little")'  # of 0 and 1, or -1 and 1
 BLOCK_WORDS = 1 << 17  # 64-bit words of database codes held at a time: 1 MB, which stays in a core's cache
 SAMPLE = 1024  # rows looked at to decide whether equal items are worth merging
 
@@ -135,10 +135,11 @@ def _select(Q, D, first_row, place, distances, indices):
 
 def _as_codes(codes, name: str) -> np.ndarray:
     codes = np.asarray(codes)
-    if codes.dtype != np.uint8:
-        raise TypeError(f"{name} has dtype {codes.dtype}; packed uint8 codes are needed: pass {PACK}.")
     if codes.ndim != 2 or 0 in codes.shape:
         raise ValueError(f"{name} has shape {codes.shape}; pass a 2-D array, each row a code of at least a byte.")
+    if codes.dtype != np.uint8:
+        ways = f"{PACK} if its entries are bits, codes.astype(np.uint8) if they are bytes of packed codes"
+        raise TypeError(f"{name} has dtype {codes.dtype}; packed uint8 codes are needed: pass {ways}.")
     return codes
 
 
@@ -152,16 +153,21 @@ def _as_count(value, name: str, least: int = 1) -> int:
 
 def _as_labels(labels, n_rows: int, name: str) -> np.ndarray:
     """One integer or string per row, or a matrix (n, L) whose 0/1 are checked block by block."""
-    labels = np.asarray(labels)
+    try:
+        labels = np.asarray(labels)
+    except ValueError as error:  # rows of different lengths
+        way = "a label for each code, or a matrix of 0 and 1 with a column for each label"
+        raise ValueError(f"{name} is not a whole array ({error}); pass {way}.") from None
     if labels.dtype == object and {type(value) for value in labels.flat} <= {str}:  # a pandas column of strings
         labels = labels.astype(str)
-    if labels.dtype.kind not in "buiU":
-        raise TypeError(f"{name} has dtype {labels.dtype}; pass integers, strings or a matrix of 0 and 1.")
+    if labels.dtype.kind not in "buiU" or (labels.ndim == 2 and labels.dtype.kind == "U"):
+        ways = "integers, strings or a matrix of 0 and 1, such as labels.astype(int) for whole numbers"
+        raise TypeError(f"{name} has dtype {labels.dtype} and shape {labels.shape}; pass {ways}.")
     if labels.ndim not in (1, 2) or len(labels) != n_rows:
         raise ValueError(
             f"{name} has shape {labels.shape}; pass a label or a row of 0/1 for each of the {n_rows} codes."
         )
-    if labels.ndim == 2 and (labels.shape[1] < 2 or labels.dtype.kind == "U"):
+    if labels.ndim == 2 and labels.shape[1] < 2:
         raise ValueError(f"{name} has shape {labels.shape}; 2 or more columns of 0/1 are needed: pass labels.ravel().")
     return labels
 
@@ -350,6 +356,15 @@ class HammingHistogram:
 
     items: np.ndarray
     relevant: np.ndarray
+
+    def __post_init__(self) -> None:
+        if self.items.ndim != 2 or self.items.shape != self.relevant.shape:
+            shapes = f"{self.items.shape} and {self.relevant.shape}"
+            raise ValueError(f"items and relevant have shapes {shapes}; pass two arrays (n_queries, n_bits + 1).")
+        if ((self.relevant < 0) | (self.relevant > self.items)).any():
+            q, d = np.argwhere((self.relevant < 0) | (self.relevant > self.items))[0]
+            value = f"{self.relevant[q, d]} of {self.items[q, d]} items are relevant to query {q} at distance {d}"
+            raise ValueError(f"{value}; pass relevant from 0 to items.")
 
     def __repr__(self) -> str:
         n_items = self.items[0].sum()
@@ -591,6 +606,8 @@ def area_under_curve(x: np.ndarray, y: np.ndarray) -> float:
     0.75
     """
     x, y = np.asarray(x, np.float64), np.asarray(y, np.float64)
-    if x.ndim != 1 or x.shape != y.shape or len(x) < 2 or not (np.diff(x) > 0).all():
-        raise ValueError(f"x and y have shapes {x.shape} and {y.shape}; pass two or more points, with x increasing.")
+    if x.ndim != 1 or x.shape != y.shape or len(x) < 2:
+        raise ValueError(f"x and y have shapes {x.shape} and {y.shape}; pass the coordinates of two or more points.")
+    if not (np.isfinite(x).all() and np.isfinite(y).all() and (np.diff(x) > 0).all()):
+        raise ValueError(f"x is {x} and y is {y}; pass finite numbers, with x increasing.")
     return float(np.trapezoid(y, x) / (x[-1] - x[0]))

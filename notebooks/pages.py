@@ -219,7 +219,7 @@ def card(name: str, notebook: nbformat.NotebookNode, folder: Path) -> str:
     text = re.sub(r"</?a\b[^>]*>", "", markdown(sentence(notebook)))  # the whole card is a link
     return (
         f'<li><a href="{name}.html"><div class="thumbnail">{shown}</div><div class="card">'
-        f"<h2>{html.escape(title(notebook))}</h2>{text}{notes}</div></a></li>"
+        f"<h2>{name[:2]} {html.escape(title(notebook))}</h2>{text}{notes}</div></a></li>"
     )
 
 
@@ -261,8 +261,8 @@ def build(notebooks: dict[str, nbformat.NotebookNode], folder: Path = SITE) -> N
     legend = "; ".join(f"<b>{VERDICTS[verdict][0]} {verdict}</b>: {meaning}" for verdict, meaning in signs.items())
     body = (
         "<h1>hmoh: the paper, section by section</h1>\n"
-        "<p><em>Hadamard Matrix Guided Online Hashing</em> (Lin et al., IJCV 2020), recomputed. Each notebook takes up "
-        f"a part of the paper and ends with a verdict on every claim in it. {legend}.</p>\n"
+        "<p><em>Hadamard Matrix Guided Online Hashing</em> (Lin et al., IJCV 2020), recomputed. A notebook that "
+        f"takes up a part of the paper ends with a verdict on every claim in it. {legend}.</p>\n"
         f'<ul class="cards">\n{cards}\n</ul>'
     )
     text = PAGE.format(title="hmoh notebooks", style=STYLE, navigation="", body=body)

@@ -1125,6 +1125,13 @@ def test_a_failing_save_leaves_the_old_file_and_no_other(tmp_path, monkeypatch, 
     assert os.listdir(tmp_path) == ["model.npz"]
 
 
+def test_a_missing_folder_is_named_not_the_temporary_file(tmp_path):
+    with pytest.raises(FileNotFoundError) as caught:
+        HMOH(8).fit(*stream()).save(tmp_path / "none" / "model.npz")
+    assert_helpful(caught.value, str(tmp_path / "none"), "model.npz")
+    assert ".tmp" not in str(caught.value)
+
+
 def test_a_loaded_model_does_not_share_the_map_it_was_given(tmp_path):
     path = saved(tmp_path, feature_map=RBF(8))
     given = RBF()
@@ -1252,10 +1259,10 @@ BAD_FEATURES = {
     "inf": (changed(X0, (59, 4), np.inf), ValueError, ["X[59, 4]", "inf"]),
     "minus inf": (changed(X0, (0, 0), -np.inf), ValueError, ["X[0, 0]", "-inf"]),
     "too large": (changed(X0, (3, 1), 1e39, float), ValueError, ["X[3, 1]", "1e+39", "float32"]),
-    "no rows": (X0[:0], ValueError, ["(0, 5)"]),
+    "no rows": (X0[:0], ValueError, ["(0, 5)", "more samples"]),
     "no columns": (X0[:, :0], ValueError, ["(60, 0)"]),
     "one row alone": (X0[0], ValueError, ["(5,)", "reshape(1, -1)"]),
-    "three axes": (X0[None], ValueError, ["(1, 60, 5)"]),
+    "three axes": (X0[None], ValueError, ["(1, 60, 5)", "reshape(len(X), -1)"]),
     "a number": (5.0, ValueError, ["()"]),
     "strings": (X0.astype(str), TypeError, ["<U"]),
     "objects": (X0.astype(object), TypeError, ["object"]),
@@ -1301,6 +1308,18 @@ def test_bad_samples_are_explained_and_leave_the_model_as_it_was(name, phase, ca
         getattr(model, call)(X, y)
     assert_helpful(caught.value, *words)
     assert pickle.dumps(model) == before
+
+
+def test_lists_of_labels_are_told_of_the_matrix():
+    with pytest.raises(ValueError) as caught:
+        HMOH(8).fit(X0, [[0, 1], [2]] * 30)
+    assert_helpful(caught.value, "y is not", "inhomogeneous", "matrix of 0 and 1")
+
+
+def test_an_impossible_map_is_explained_before_its_samples_are_counted():
+    with pytest.raises(ValueError) as caught:
+        HMOH(8, RBF("20")).partial_fit(X0, Y0)
+    assert_helpful(caught.value, "n_anchors='20'", "whole number")
 
 
 @pytest.mark.parametrize("use", ["transform", "encode", "decision_function"])
@@ -1397,7 +1416,8 @@ def test_classes_of_a_matrix_are_its_columns():
         *[({"warmup": value}, ValueError) for value in (0, 2.5, True)],
         *[({"n_threads": value}, ValueError) for value in (0, -1, 1.5)],
         *[({"feature_map": value}, TypeError) for value in (RBF, "rbf", object(), [RBF(), UnitLength], 3)],
-        *[({"random_state": value}, (TypeError, ValueError)) for value in ("a", -1, 1.5)],
+        *[({"ensemble": value}, ValueError) for value in ("no", None, 2)],
+        *[({"random_state": value}, (TypeError, ValueError)) for value in ("a", -1, 1.5, np.random.RandomState(0))],
     ],
 )
 @pytest.mark.parametrize("call", ["fit", "partial_fit"])
@@ -1656,6 +1676,19 @@ def test_joblib_workers_agree():
         codes = joblib.Parallel()(joblib.delayed(model.transform)(X) for _ in range(3))
     for part in codes:
         assert_array_equal(part, model.transform(X))
+
+
+def test_joblib_workers_take_the_file_pasted_into_a_script(tmp_path):
+    """As in a notebook cell: there is no module that a worker could import, all of it must go through cloudpickle."""
+    script = """
+def learn(seed):
+    return HMOH(8, random_state=seed).fit(np.eye(4), range(4)).weights_
+
+from joblib import Parallel, delayed
+assert all(np.array_equal(weights, learn(0)) for weights in Parallel(2)([delayed(learn)(0)] * 3))
+"""
+    (tmp_path / "pasted.py").write_text((ROOT / "hmoh.py").read_text() + script)
+    subprocess.run([sys.executable, "pasted.py"], cwd=tmp_path, check=True)
 
 
 def learn(X, y):

@@ -181,9 +181,10 @@ for C in (short, square, opposite):
     assert D.shape == need.shape, (
         f"distances of {C.shape[1]} codes has shape {D.shape}, but {need.shape} is needed: codes are columns."
     )
-    assert (need == D).all(), (
-        f"codes of {C.shape[0]} places (int8): the distance of columns 0 and 1 is {D[0, 1]}, but they differ at "
-        f"{need[0, 1]} places: check the formula on paper, and the number type if only long codes are wrong."
+    a, b = np.unravel_index(np.argmax(need != D), D.shape)  # the first that is wrong, if one is
+    assert D[a, b] == need[a, b], (
+        f"codes of {C.shape[0]} places (int8): the distance of columns {a} and {b} is {D[a, b]}, but they differ at "
+        f"{need[a, b]} places: check the formula on paper, and the number type if only long codes are wrong."
     )
 H = hadamard(32)
 D = distances(H)
@@ -220,7 +221,7 @@ def plotkin(n, r):
 for n, r, need in [(2, 8, 8), (10, 8, 4), (16, 16, 8), (32, 32, 16), (10, 64, 35), (3, 9, 6)]:
     value = plotkin(n, r)
     assert value == need, (
-        f"plotkin({n}, {r}) = {value}, but {n} codes of {r} bits allow {need}: put r and n into r n / (2 (n - 1))."
+        f"plotkin({n}, {r}) = {value}, but {n} codes of {r} bits allow {need}: round r n / (2 (n - 1)) down."
     )
 gap = plotkin(16, 16) - distances(hadamard(16))[0, 1]
 print(f"16 classes, 16 bits: bound {plotkin(16, 16)}, Hadamard columns {distances(hadamard(16))[0, 1]}, gap {gap}")

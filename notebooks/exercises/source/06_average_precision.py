@@ -64,6 +64,7 @@ for ranked, need in [
     ([1, 1, 0, 0], 1),
 ]:
     value = average_precision(ranked)
+    assert value is not None and np.ndim(value) == 0, f"average_precision returns {value!r}: return one number."
     assert abs(value - need) < 1e-12, (
         f"average_precision({ranked}) = {value:.4f}, but by hand it is {need:.4f}: precision at the hits only, "
         "divided by the hits."
