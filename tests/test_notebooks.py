@@ -290,7 +290,7 @@ def test_site_needs_no_network(two):
 
 def test_index_shows_title_sentence_figure_verdicts_and_state(two):
     first, second = re.findall(r"<li>.*?</li>", (two / "index.html").read_text(encoding="utf-8"), re.DOTALL)
-    assert "<h2>One &amp; only</h2>" in first and "As Sec. 4 says" in first and "More is" not in first
+    assert "<h2>01 One &amp; only</h2>" in first and "As Sec. 4 says" in first and "More is" not in first
     assert "✓ 3 holds" in first and "? 2 not testable here" in first and "quick profile" in first
     assert "It says, in short ..." in second and "Not run yet." in second and "<img" not in second
     with Image.open(two / "01_one.png") as thumbnail:
