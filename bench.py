@@ -24,8 +24,8 @@ from metrics import hamming_histogram
 HERE = Path(__file__).parent
 
 
-def seconds(*calls: Callable, turns: int = 5) -> list[float]:
-    """Least seconds of each call: neighbours on the machine only ever add to its own time."""
+def seconds(*calls: Callable, turns: int = 12) -> list[float]:
+    """Least seconds of each call, taken over some time: neighbours on the machine only ever add to its own."""
     times = [[] for _ in calls]
     for _ in range(turns):
         for call, own in zip(calls, times, strict=True):
