@@ -361,8 +361,9 @@ class HammingHistogram:
         if self.items.ndim != 2 or self.items.shape != self.relevant.shape:
             shapes = f"{self.items.shape} and {self.relevant.shape}"
             raise ValueError(f"items and relevant have shapes {shapes}; pass two arrays (n_queries, n_bits + 1).")
-        if ((self.relevant < 0) | (self.relevant > self.items)).any():
-            q, d = np.argwhere((self.relevant < 0) | (self.relevant > self.items))[0]
+        wrong = (self.relevant < 0) | (self.relevant > self.items)
+        if wrong.any():
+            q, d = np.argwhere(wrong)[0]
             value = f"{self.relevant[q, d]} of {self.items[q, d]} items are relevant to query {q} at distance {d}"
             raise ValueError(f"{value}; pass relevant from 0 to items.")
 

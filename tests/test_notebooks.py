@@ -170,17 +170,9 @@ def test_pictures_are_lighter_and_keep_the_colours_of_thin_lines():
 
 def test_printed_text_is_joined_up_to_the_next_picture():
     picture = new_output("display_data", {"text/plain": "picture"})
-    pieces = [
-        ("stdout", "a"),
-        ("stdout", "b\n"),
-        None,
-        ("stdout", "c"),
-        ("stderr", "d"),
-        ("stderr", "e"),
-        ("stdout", "f"),
-    ]
-    outputs = run.joined(picture if p is None else new_output("stream", name=p[0], text=p[1]) for p in pieces)
-    assert [output.get("text") for output in outputs] == ["ab\n", None, "c", "de", "f"]
+    texts = [new_output("stream", name="stderr" if text in "de" else "stdout", text=text) for text in "abcdef"]
+    outputs = run.joined([*texts[:2], picture, *texts[2:]])
+    assert [output.get("text") for output in outputs] == ["ab", None, "c", "de", "f"]
 
 
 def test_run_keeps_nothing_volatile(tmp_path, monkeypatch):
