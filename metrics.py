@@ -1,15 +1,24 @@
-"""Exact evaluation of binary codes by Hamming ranking: mAP, Precision@K, precision within a radius, PR curves.
+"""Exact evaluation of binary codes by Hamming ranking: mAP, Precision@K, PR curves.
 
-Copy this file alone into any project: it needs numpy and numba, nothing else.
+Copy this file alone into any project: it needs only numpy and numba.
 
-One pass over the database counts, for every query, how many items and how many relevant items lie at each
-Hamming distance 0..r. Every metric is a closed form of these two histograms, and the histograms of two shards
-of a database simply add up. Hamming ranking ties most of a database, so by default a metric is its expectation
-over all orders of the tied items: no sort order to depend on, nothing to sample.
+One pass over the database counts all items and the relevant items at each Hamming distance 0..r of
+every query. Every metric is a closed form of these two histograms. The histograms of two shards of
+a database add up. Hamming ranking ties most of a database, so by default a metric is its
+expectation over all orders of the tied items. It depends on no sort order and needs no sampling.
+
+Reading guide, in this order:
+
+1. `HammingHistogram`, section "metrics": the two histograms and the formula of each metric.
+2. `hamming_histogram`, section "one pass over the database": how the histograms are counted.
+3. `_distance` and `_count`, section "compiled loops": the loops that take nearly all the time.
+4. `_DatabaseScan`, section "input checks": which input is accepted and which errors are raised, how
+   the database is read in blocks, how the queries are divided among threads.
+5. `mean_average_precision` and `nearest`, last section: ranking with ties in database order.
 
 >>> import numpy as np
 >>> bits = np.array([[0, 0, 0], [0, 0, 1], [1, 1, 1]])
->>> codes = np.packbits(bits, axis=1, bitorder="little")         # the layout of FAISS binary indexes
+>>> codes = np.packbits(bits, axis=1, bitorder="little")  # the layout of FAISS binary indexes
 >>> h = hamming_histogram(codes, codes, ["a", "b", "a"], ["a", "b", "a"], n_bits=3)
 >>> round(h.mean_average_precision(), 4)
 0.8889
@@ -18,49 +27,67 @@ over all orders of the tied items: no sort order to depend on, nothing to sample
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
 from numba import njit
 
-__all__ = ["HammingHistogram", "area_under_curve", "hamming_histogram", "mean_average_precision", "nearest"]
+__all__ = [
+    "HammingHistogram",
+    "area_under_curve",
+    "check_integer",
+    "hamming_histogram",
+    "mean_average_precision",
+    "nearest",
+]
 
-PACK = 'np.packbits(codes > 0, axis=1, bitorder="little")'  # of 0 and 1, or -1 and 1
-BLOCK_WORDS = 1 << 17  # 64-bit words of database codes held at a time: 1 MB, which stays in a core's cache
-SAMPLE = 1024  # rows looked at to decide whether equal items are worth merging
+# How to pack codes of 0 and 1, or of -1 and 1.
+PACK = 'np.packbits(codes > 0, axis=1, bitorder="little")'
+BLOCK_WORDS = 1 << 17  # words of codes in a block: 1 MB, which stays in a core's cache
+SAMPLE = 1024  # rows that are examined to decide whether merging equal items saves time
+PAIRS_PER_THREAD = 100_000  # for fewer pairs, another thread saves no time
 
 
-# ---- compiled loops --------------------------------------------------------------------------------------------
+# ---- compiled loops ------------------------------------------------------------------
 
 
 def _compiled(function):
-    """Compile on first call, cached on disk where there is a folder to write to."""
+    """Compile on the first call, and cache the result on disk if a folder can be written."""
     try:
         return njit(nogil=True, cache=True)(function)
-    except RuntimeError:  # no such folder, for example a read-only install
+    except RuntimeError:
+        # There is no such folder, for example in a read-only installation.
         return njit(nogil=True)(function)
 
 
-# Every constant is a uint64: numba turns uint64 combined with a plain int into float64.
-_1, _2, _4, _56 = np.uint64(1), np.uint64(2), np.uint64(4), np.uint64(56)
-_PAIRS, _NIBBLES = np.uint64(0x5555555555555555), np.uint64(0x3333333333333333)
-_BYTES, _ONES = np.uint64(0x0F0F0F0F0F0F0F0F), np.uint64(0x0101010101010101)
+# Every constant is a uint64, because numba turns uint64 combined with a plain int into float64.
+# The masks select every other bit, every other 2 and every other 4 bits, and the lowest of each 8.
+_1 = np.uint64(1)
+_2 = np.uint64(2)
+_4 = np.uint64(4)
+_56 = np.uint64(56)
+_BITS = np.uint64(0x5555555555555555)
+_PAIRS = np.uint64(0x3333333333333333)
+_NIBBLES = np.uint64(0x0F0F0F0F0F0F0F0F)
+_ONES = np.uint64(0x0101010101010101)
 
 
 @_compiled
 def _popcount(x):
-    """Number of 1 bits of a uint64, summed in parallel over 2, 4 and 8 bits; LLVM makes it one instruction."""
-    x = x - ((x >> _1) & _PAIRS)
-    x = (x & _NIBBLES) + ((x >> _2) & _NIBBLES)
-    return np.int64((((x + (x >> _4)) & _BYTES) * _ONES) >> _56)
+    """Return the number of 1 bits of x uint64 as int64, summed over 2, 4 and 8 bits in parallel."""
+    # LLVM turns these lines into one instruction.
+    x = x - ((x >> _1) & _BITS)
+    x = (x & _PAIRS) + ((x >> _2) & _PAIRS)
+    x = (x + (x >> _4)) & _NIBBLES
+    return np.int64((x * _ONES) >> _56)
 
 
 @_compiled
 def _distance(x, D, j):
-    """Hamming distance of a code x and row j of D."""
-    if D.shape[1] == 1:  # the same for all pairs: the compiler moves these branches out of the loops below
+    """Return the Hamming distance of a code x (w,) uint64 and row j of D (m, w) uint64."""
+    # The width is the same for all pairs, so the compiler moves these branches out of the loops.
+    if D.shape[1] == 1:
         return _popcount(x[0] ^ D[j, 0])
     if D.shape[1] == 2:
         return _popcount(x[0] ^ D[j, 0]) + _popcount(x[1] ^ D[j, 1])
@@ -72,7 +99,8 @@ def _distance(x, D, j):
 
 @_compiled
 def _is_relevant(Lq, q, Ld, j, multi):
-    """Whether two items share a label: the same id, or a common 1 in the words of a label set."""
+    """Return whether row q of Lq (n, v) uint64 and row j of Ld (m, v) uint64 share a label."""
+    # A single label is one word. With multi the words are packed 0/1.
     if not multi:
         return Lq[q, 0] == Ld[j, 0]
     common = Lq[q, 0] & Ld[j, 0]
@@ -83,28 +111,45 @@ def _is_relevant(Lq, q, Ld, j, multi):
 
 @_compiled
 def _count(Q, D, weight, start, stop, counts):
-    """counts[q, d] += weight of the rows start[q]..stop[q] of D at distance d of query q."""
+    """Add the weights of rows start[q]..stop[q] of D at distance d of query q to counts[q, d].
+
+    Q (n, w) uint64, D (m, w) uint64, weight (m,) int32, start, stop (n,), counts (n, r + 1) int64.
+    """
     for q in range(len(Q)):
-        x, row = Q[q], counts[q]
-        part, w = D[start[q] : stop[q]], weight[start[q] : stop[q]]  # an index that starts at 0 needs no sign check
+        x = Q[q]
+        row = counts[q]
+        # Slices are faster, because an index that starts at 0 needs no check of its sign.
+        part = D[start[q] : stop[q]]
+        part_weight = weight[start[q] : stop[q]]
         for j in range(len(part)):
-            row[_distance(x, part, j)] += w[j]
+            row[_distance(x, part, j)] += part_weight[j]
 
 
 @_compiled
 def _count_multi(Q, D, weight, Lq, Ld, items, relevant):
-    """The same over all of D for label sets, where relevant rows are scattered."""
+    """Add the weights of all rows of D to items, and those of the relevant rows to relevant.
+
+    Q (n, w), D (m, w), Lq (n, v), Ld (m, v) uint64, weight (m,) int32, others (n, r + 1) int64.
+    """
     for q in range(len(Q)):
-        x, all_row, relevant_row = Q[q], items[q], relevant[q]
+        x = Q[q]
+        items_row = items[q]
+        relevant_row = relevant[q]
         for j in range(len(D)):
             d = _distance(x, D, j)
-            all_row[d] += weight[j]
-            relevant_row[d] += weight[j] * _is_relevant(Lq, q, Ld, j, True)
+            items_row[d] += weight[j]
+            is_hit = _is_relevant(Lq, q, Ld, j, True)
+            relevant_row[d] += weight[j] * is_hit
 
 
 @_compiled
 def _rank_stable(Q, D, Lq, Ld, multi, top, rank, hits, precision, found):
-    """Go on ranking with the rows of D, in database order: rank[q, d] and hits[q, d] are the last ones given."""
+    """Rank the rows of D in database order, and add up the precisions at the hits in ``top``.
+
+    Q (n, w), D (m, w), Lq (n, v), Ld (m, v) uint64, rank, hits (n, r + 1), precision, found (n,).
+    ``precision`` is float64, the other outputs are int64. rank[q, d] and hits[q, d] are the last
+    rank given at distance d and the number of hits up to it. The next block continues from there.
+    """
     for q in range(len(Q)):
         x = Q[q]
         for j in range(len(D)):
@@ -119,7 +164,10 @@ def _rank_stable(Q, D, Lq, Ld, multi, top, rank, hits, precision, found):
 
 @_compiled
 def _select(Q, D, first_row, place, distances, indices):
-    """Put the rows of D into the places of the k best; place[q, d] is the next one for distance d."""
+    """Write the rows of D that are among the k nearest; place[q, d] is the next free place.
+
+    Q (n, w), D (m, w) uint64, place (n, r + 1), distances, indices (n, k) int64, first_row int.
+    """
     for q in range(len(Q)):
         x = Q[q]
         for j in range(len(D)):
@@ -130,157 +178,300 @@ def _select(Q, D, first_row, place, distances, indices):
                 place[q, d] += 1
 
 
-# ---- the doors -------------------------------------------------------------------------------------------------
+# ---- input checks --------------------------------------------------------------------
 
 
-def _as_codes(codes, name: str) -> np.ndarray:
-    codes = np.asarray(codes)
-    if codes.ndim != 2 or 0 in codes.shape:
-        raise ValueError(f"{name} has shape {codes.shape}; pass a 2-D array, each row a code of at least a byte.")
-    if codes.dtype != np.uint8:
-        ways = f"{PACK} if its entries are bits, codes.astype(np.uint8) if they are bytes of packed codes"
-        raise TypeError(f"{name} has dtype {codes.dtype}; packed uint8 codes are needed: pass {ways}.")
-    return codes
-
-
-def _as_count(value, name: str, least: int = 1) -> int:
-    if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, np.integer)):
-        raise TypeError(f"{name}={value!r} is not a whole number; pass an int of at least {least}.")
+def check_integer(value, name: str, least: int = 1) -> int:
+    """Return ``value`` as an int, or raise TypeError (no integer) or ValueError (too small)."""
+    need = f"pass an int of at least {least}"
+    is_bool = isinstance(value, (bool, np.bool_))
+    if is_bool or not isinstance(value, (int, np.integer)):
+        raise TypeError(f"{name}={value!r} is not an integer; {need}.")
     if value < least:
-        raise ValueError(f"{name}={value} is too small; pass an int of at least {least}.")
+        raise ValueError(f"{name}={value} is too small; {need}.")
     return int(value)
 
 
-def _as_labels(labels, n_rows: int, name: str) -> np.ndarray:
-    """One integer or string per row, or a matrix (n, L) whose 0/1 are checked block by block."""
+def _check_codes(codes, name):
+    """Return packed codes as an array (n, n_bytes) of uint8."""
+    codes = np.asarray(codes)
+    shape = codes.shape
+    if codes.size == 0:
+        need = "pass at least one row of at least one byte"
+        raise ValueError(f"{name} is empty with shape {shape}; {need}.")
+    if codes.ndim != 2:
+        need = "pass a 2-D array with one code in each row"
+        raise ValueError(f"{name} has shape {shape}; {need}.")
+    if codes.dtype != np.uint8:
+        raise TypeError(
+            f"{name} has dtype {codes.dtype}; packed uint8 codes are needed: "
+            f"pass {PACK} if its entries are bits, "
+            "codes.astype(np.uint8) if they are bytes of packed codes."
+        )
+    return codes
+
+
+def _check_labels(labels, n_rows, name):
+    """Return labels as an array: an integer or a string for each row, or a matrix (n, L).
+
+    The entries of a matrix are checked later, block by block.
+    """
+    need = f"pass a label or a row of 0/1 for each of the {n_rows} codes"
     try:
         labels = np.asarray(labels)
-    except ValueError as error:  # rows of different lengths
-        way = "a label for each code, or a matrix of 0 and 1 with a column for each label"
-        raise ValueError(f"{name} is not a whole array ({error}); pass {way}.") from None
-    if labels.dtype == object and {type(value) for value in labels.flat} <= {str}:  # a pandas column of strings
-        labels = labels.astype(str)
-    if labels.dtype.kind not in "buiU" or (labels.ndim == 2 and labels.dtype.kind == "U"):
-        ways = "integers, strings or a matrix of 0 and 1, such as labels.astype(int) for whole numbers"
-        raise TypeError(f"{name} has dtype {labels.dtype} and shape {labels.shape}; pass {ways}.")
-    if labels.ndim not in (1, 2) or len(labels) != n_rows:
+    except ValueError as error:
         raise ValueError(
-            f"{name} has shape {labels.shape}; pass a label or a row of 0/1 for each of the {n_rows} codes."
+            f"{name} has rows of different lengths ({error}); "
+            "pass one label for each code, "
+            "or a matrix of 0 and 1 with one column for each label."
+        ) from None
+    if labels.dtype == object and all(type(value) is str for value in labels.flat):
+        # A pandas column of strings.
+        labels = labels.astype(str)
+    shape = labels.shape
+    kind = labels.dtype.kind
+    is_text_matrix = kind == "U" and labels.ndim == 2
+    is_wrong_kind = kind not in "buiU" or is_text_matrix
+    # An empty list becomes a float array, but its dtype is not the mistake.
+    if is_wrong_kind and labels.size > 0:
+        raise TypeError(
+            f"{name} has dtype {labels.dtype} and shape {shape}; "
+            "pass integers, strings or a matrix of 0 and 1, "
+            "or labels.astype(int) if they are whole numbers."
         )
-    if labels.ndim == 2 and labels.shape[1] < 2:
-        raise ValueError(f"{name} has shape {labels.shape}; 2 or more columns of 0/1 are needed: pass labels.ravel().")
+    is_wrong_shape = labels.ndim not in (1, 2) or shape[0] != n_rows
+    if is_wrong_shape or labels.size == 0:
+        raise ValueError(f"{name} has shape {shape}; {need}.")
+    if labels.ndim == 2 and shape[1] < 2:
+        need = "2 or more columns are needed: pass labels.ravel()"
+        raise ValueError(f"{name} has shape {shape}; {need}.")
     return labels
 
 
-def _as_ids(labels: np.ndarray, name: str) -> np.ndarray:
-    """Integers as int64, as numpy compares int64 with uint64 in float64; strings as they are."""
+def _check_same_form(queries, database):
+    """Check that both are integers, both strings, or both matrices of the same width."""
+    query_is_text = queries.dtype.kind == "U"
+    db_is_text = database.dtype.kind == "U"
+    same_width = queries.shape[1:] == database.shape[1:]
+    if query_is_text != db_is_text or not same_width:
+        raise ValueError(
+            f"query_labels is {queries.dtype} of shape {queries.shape}, "
+            f"db_labels is {database.dtype} of shape {database.shape}; "
+            "pass both in the same form."
+        )
+
+
+def _as_ids(labels, name):
+    """Return integers as int64, because numpy compares int64 with uint64 in float64.
+
+    Strings are returned unchanged.
+    """
+    if labels.dtype.kind == "U":
+        return labels
     if labels.dtype == np.uint64 and labels.max() >= 1 << 63:
-        raise ValueError(f"{name} hold {labels.max()}; numbers below 2**63 are needed: pass labels.astype(str).")
-    return labels if labels.dtype.kind == "U" else labels.astype(np.int64)
+        need = "integers must be below 2**63: pass labels.astype(str)"
+        raise ValueError(f"{name} contains {labels.max()}; {need}.")
+    return labels.astype(np.int64)
 
 
-def _as_words(rows: np.ndarray) -> np.ndarray:
-    """Rows of bytes as rows of uint64, the last word filled up with zeros."""
-    words = np.zeros((len(rows), -(-rows.shape[1] // 8)), np.uint64)
-    words.view(np.uint8)[:, : rows.shape[1]] = rows
+def _as_words(rows):
+    """Return rows of bytes as rows of uint64, with zeros at the end of the last word."""
+    n_rows, n_bytes = rows.shape
+    n_words = (n_bytes + 7) // 8
+    words = np.zeros((n_rows, n_words), np.uint64)
+    words.view(np.uint8)[:, :n_bytes] = rows
     return words
 
 
-class _Pass:
-    """Queries against a database, both checked, the database read block by block: only a block is ever copied."""
+def _check_padding(codes, n_bits, name, first):
+    """Check that the bits beyond ``n_bits`` are 0; row 0 is row ``first`` of the whole array."""
+    n_used = n_bits % 8
+    if n_used == 0:
+        return
+    is_wrong = codes[:, -1] >> n_used > 0
+    if is_wrong.any():
+        row = first + int(np.argmax(is_wrong))
+        raise ValueError(
+            f"{name}[{row}] has bits set beyond n_bits={n_bits}; "
+            f"padding bits must be 0: pass {PACK}."
+        )
+
+
+def _check_zeros_and_ones(labels, name, first):
+    """Check a matrix of labels; row 0 is row ``first`` of the whole array."""
+    wrong = np.argwhere((labels != 0) & (labels != 1))
+    if len(wrong):
+        row, column = wrong[0]
+        given = f"{name}[{first + row}, {column}] is {labels[row, column]}"
+        need = "a matrix of labels holds only 0 and 1: pass labels > 0"
+        raise ValueError(f"{given}; {need}.")
+
+
+class _DatabaseScan:
+    """Compare queries with a database: check the input, read blocks, use threads.
+
+    The codes of the queries are ``Q`` (n, w) uint64, and their labels are ``Lq`` (n, v) uint64.
+    The database is read block by block, and only one block is copied at a time.
+    """
 
     def __init__(self, query_codes, db_codes, labels=None, n_bits=None, n_threads=None):
-        query_codes, self.db_codes = _as_codes(query_codes, "query_codes"), _as_codes(db_codes, "db_codes")
-        width, other = query_codes.shape[1], self.db_codes.shape[1]
-        if width != other:
-            raise ValueError(f"query_codes have {width} bytes, but db_codes {other}; encode both with one model.")
-        self.n_bits = 8 * width if n_bits is None else _as_count(n_bits, "n_bits")
-        if -(-self.n_bits // 8) != width:
-            fitting = f"pass n_bits from {8 * width - 7} to {8 * width}, or leave it out"
-            raise ValueError(f"n_bits={n_bits} does not fit codes of {width} bytes; {fitting}.")
-        self.n_threads = _cores() if n_threads is None else _as_count(n_threads, "n_threads")
-        self.Q = self._code_words(query_codes, "query_codes", 0)
+        """Check all input except the entries of the database, which `blocks` checks."""
+        query_codes = _check_codes(query_codes, "query_codes")
+        self.db_codes = _check_codes(db_codes, "db_codes")
+        width = query_codes.shape[1]
+        db_width = self.db_codes.shape[1]
+        if width != db_width:
+            raise ValueError(
+                f"query_codes has {width} bytes per row, db_codes has {db_width}; "
+                "encode both with the same model."
+            )
+        if n_bits is None:
+            n_bits = 8 * width
+        self.n_bits = check_integer(n_bits, "n_bits")
+        if (self.n_bits + 7) // 8 != width:
+            need = f"pass {8 * width - 7} to {8 * width}, or leave it out"
+            raise ValueError(f"n_bits={n_bits} does not fit {width} bytes; {need}.")
+        if n_threads is None:
+            n_threads = _n_cores()
+        self.n_threads = check_integer(n_threads, "n_threads")
+        _check_padding(query_codes, self.n_bits, "query_codes", 0)
+        self.Q = _as_words(query_codes)
         self.labelled = labels is not None
         if self.labelled:
-            query_labels = _as_labels(labels[0], len(self.Q), "query_labels")
-            self.db_labels = _as_labels(labels[1], len(self.db_codes), "db_labels")
-            forms = [(a.shape[1:], a.dtype.kind == "U") for a in (query_labels, self.db_labels)]
-            if forms[0] != forms[1]:
-                given = " and ".join(f"{a.dtype}{list(a.shape)}" for a in (query_labels, self.db_labels))
-                raise ValueError(f"query_labels and db_labels are {given}; pass both in one form.")
-            self.multi = query_labels.ndim == 2
-            self.classes = None if self.multi else np.unique(_as_ids(query_labels, "query_labels"))
-            self.Lq = self._label_words(query_labels, "query_labels", 0)
+            self._set_labels(*labels)
 
-    def _code_words(self, codes, name, first):
-        used = self.n_bits % 8
-        if used and (codes[:, -1] >> used).any():
-            row = first + int(np.argmax(codes[:, -1] >> used > 0))
-            raise ValueError(f"{name}[{row}] has bits set beyond n_bits={self.n_bits}; these must be 0: pass {PACK}.")
-        return _as_words(codes)
+    def _set_labels(self, query_labels, db_labels):
+        """Check the labels, and turn those of the queries into words."""
+        query_labels = _check_labels(query_labels, len(self.Q), "query_labels")
+        self.db_labels = _check_labels(db_labels, len(self.db_codes), "db_labels")
+        _check_same_form(query_labels, self.db_labels)
+        self.multi = query_labels.ndim == 2
+        if not self.multi:
+            ids = _as_ids(query_labels, "query_labels")
+            self.classes = np.unique(ids)
+        self.Lq = self._label_words(query_labels, "query_labels", 0)
 
     def _label_words(self, labels, name, first):
-        """The place of a label among the queries' labels (one past the end for any other), or packed 0/1 rows."""
+        """Return labels as words: the packed rows of a matrix, or positions in ``classes``.
+
+        ``classes`` are the sorted labels of the queries. Any other label becomes len(classes).
+        """
         if self.multi:
-            wrong = np.argwhere((labels != 0) & (labels != 1))
-            if len(wrong):
-                row, column = wrong[0]
-                value = f"{name}[{first + row}, {column}] is {labels[row, column]}"
-                raise ValueError(f"{value}; 0 and 1 are needed in a matrix of labels: pass labels > 0.")
+            _check_zeros_and_ones(labels, name, first)
             return _as_words(np.packbits(labels != 0, axis=1))
         labels = _as_ids(labels, name)
-        place = np.searchsorted(self.classes, labels)
-        place[place == len(self.classes)] = 0
-        return np.where(self.classes[place] == labels, place, len(self.classes)).astype(np.uint64)[:, None]
+        n_classes = len(self.classes)
+        position = np.searchsorted(self.classes, labels)
+        position[position == n_classes] = 0
+        is_known = self.classes[position] == labels
+        position[~is_known] = n_classes
+        return position.astype(np.uint64)[:, None]
 
-    def blocks(self) -> Iterator[tuple[int, np.ndarray, np.ndarray | None]]:
-        """(first row, code words, label words) of one block of the database after the other."""
+    def blocks(self):
+        """Yield first row, code words and label words of each block of the database."""
         n_rows = max(1, BLOCK_WORDS // self.Q.shape[1])
         for first in range(0, len(self.db_codes), n_rows):
             rows = slice(first, first + n_rows)
-            labels = self._label_words(self.db_labels[rows], "db_labels", first) if self.labelled else None
-            yield first, self._code_words(self.db_codes[rows], "db_codes", first), labels
+            Ld = None
+            if self.labelled:
+                labels = self.db_labels[rows]
+                Ld = self._label_words(labels, "db_labels", first)
+            codes = self.db_codes[rows]
+            _check_padding(codes, self.n_bits, "db_codes", first)
+            yield first, _as_words(codes), Ld
 
-    def run(self, loop: Callable[[slice], None], n_rows: int) -> None:
-        """Call a loop for slices of the queries in threads; each writes its own rows, so their number is no matter."""
-        n_threads = min(self.n_threads, len(self.Q), 1 + len(self.Q) * n_rows // 100_000)  # none for a little work
-        edges = np.linspace(0, len(self.Q), n_threads + 1).astype(int)
+    def run_in_threads(self, loop, n_rows):
+        """Call ``loop(p)`` for slices p of the queries, in threads if that saves time.
+
+        Each call writes only the rows of its own queries, so the number of threads does not change
+        the result.
+        """
+        n_queries = len(self.Q)
+        n_useful = 1 + n_queries * n_rows // PAIRS_PER_THREAD
+        n_threads = min(self.n_threads, n_queries, n_useful)
+        edges = np.linspace(0, n_queries, n_threads + 1).astype(int)
 
         def run_part(k):
-            with np.errstate(over="ignore"):  # with the JIT off, numpy warns where popcount wraps on purpose
+            # With the JIT off, numpy warns about the overflow that _popcount relies on.
+            with np.errstate(over="ignore"):
                 loop(slice(edges[k], edges[k + 1]))
 
         if n_threads == 1:
-            return run_part(0)
-        with ThreadPoolExecutor(n_threads) as pool:  # made for the call, so that a later fork is safe
+            run_part(0)
+            return
+        # The pool is made for this call only, so that a later fork is safe.
+        with ThreadPoolExecutor(n_threads) as pool:
             list(pool.map(run_part, range(n_threads)))
 
 
-def _cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+def _n_cores():
+    """Return the number of cores that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
 
 
-# ---- one pass over the database --------------------------------------------------------------------------------
+# ---- one pass over the database ------------------------------------------------------
 
 
-def _group(D: np.ndarray, Ld: np.ndarray, multi: bool, n_queries: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Order a block by label, and merge equal items into one with a weight where that is worth the sorting."""
-    label = Ld[:, 0] if not multi else np.zeros(len(Ld), np.uint64)
-    key = np.zeros(len(D), np.uint64)
-    for column in [*D.T, *(Ld.T if multi else [])]:  # mix all words into one; a collision only merges less
+def _hash_rows(columns):
+    """Mix the words of each row into one uint64; equal rows get equal values."""
+    key = np.zeros(len(columns[0]), np.uint64)
+    for column in columns:
         key = (key ^ column) * np.uint64(0x9E3779B97F4A7C15)
         key ^= key >> np.uint64(29)
+    return key
+
+
+def _group(D, Ld, multi, n_queries):
+    """Sort a block by label, and merge equal items into one if that saves time.
+
+    Returns code words, label words and weights. A weight is the number of merged items.
+    """
+    columns = list(D.T)
+    if multi:
+        columns += list(Ld.T)
+        label = np.zeros(len(Ld), np.uint64)
+    else:
+        label = Ld[:, 0]
+    # If different rows get the same key, some equal rows are not merged. Counts stay right.
+    key = _hash_rows(columns)
     sample = key[:: max(1, len(key) // SAMPLE)]
     spared = 1 - len(np.unique(sample)) / len(sample)
-    if n_queries * D.shape[1] * spared < 200 or label.max() >= 1 << 16:
-        order = np.argsort(label, kind="stable") if not multi else slice(None)
-        return D[order], Ld[order], np.ones(len(D), np.int32)
-    order = np.argsort((label << np.uint64(48)) | (key >> np.uint64(16)))
-    D, Ld = D[order], Ld[order]
-    new = np.ones(len(D) + 1, bool)
-    new[1:-1] = (D[1:] != D[:-1]).any(axis=1) | (Ld[1:] != Ld[:-1]).any(axis=1)
-    first = np.flatnonzero(new)
-    return D[first[:-1]], Ld[first[:-1]], np.diff(first).astype(np.int32)
+    merging_pays = n_queries * D.shape[1] * spared >= 200
+    label_fits = label.max() < 1 << 16
+    if not (merging_pays and label_fits):
+        weight = np.ones(len(D), np.int32)
+        if multi:
+            return D, Ld, weight
+        order = np.argsort(label, kind="stable")
+        return D[order], Ld[order], weight
+    # One sort by label and then by key: 16 bits of label above 48 bits of key.
+    label_and_key = (label << np.uint64(48)) | (key >> np.uint64(16))
+    order = np.argsort(label_and_key)
+    D = D[order]
+    Ld = Ld[order]
+    code_changes = (D[1:] != D[:-1]).any(axis=1)
+    label_changes = (Ld[1:] != Ld[:-1]).any(axis=1)
+    is_edge = np.ones(len(D) + 1, bool)
+    is_edge[1:-1] = code_changes | label_changes
+    edges = np.flatnonzero(is_edge)
+    first = edges[:-1]
+    return D[first], Ld[first], np.diff(edges).astype(np.int32)
+
+
+def _count_single(Q, D, weight, Lq, Ld, others, relevant):
+    """Count relevant items and others of a block that is sorted by label.
+
+    The relevant rows of a query are then a slice low..high. The others are before and after it.
+    """
+    low = np.searchsorted(Ld[:, 0], Lq[:, 0], "left")
+    high = np.searchsorted(Ld[:, 0], Lq[:, 0], "right")
+    start = np.zeros_like(low)
+    stop = np.full_like(high, len(D))
+    _count(Q, D, weight, start, low, others)
+    _count(Q, D, weight, low, high, relevant)
+    _count(Q, D, weight, high, stop, others)
 
 
 def hamming_histogram(
@@ -298,15 +489,12 @@ def hamming_histogram(
     query_codes, db_codes : (n, ceil(n_bits / 8)) uint8
         Packed codes, ``np.packbits(bits, axis=1, bitorder="little")``; padding bits are 0.
     query_labels, db_labels : (n,) integers or strings, or (n, L) 0/1
-        An item is relevant to a query if it has the same label, or in the second form at least one common label.
+        An item is relevant to a query if it has the same label. In the second form it is relevant
+        if it has at least one label in common with the query.
     n_bits : int, optional
         Length of the codes; by default all bits of the packed bytes.
     n_threads : int, optional
         By default all cores. The result does not depend on it.
-
-    Returns
-    -------
-    HammingHistogram
 
     Examples
     --------
@@ -314,40 +502,53 @@ def hamming_histogram(
     >>> hamming_histogram(codes[:1], codes, [7], [7, 8, 7], n_bits=3).items
     array([[1, 1, 0, 1]])
     """
-    todo = _Pass(query_codes, db_codes, (query_labels, db_labels), n_bits, n_threads)
-    Q, Lq, multi = todo.Q, todo.Lq, todo.multi
-    items, relevant = np.zeros((2, len(Q), todo.n_bits + 1), np.int64)
-    for _, D, Ld in todo.blocks():
-        D, Ld, weight = _group(D, Ld, multi, len(Q))
+    labels = (query_labels, db_labels)
+    scan = _DatabaseScan(query_codes, db_codes, labels, n_bits, n_threads)
+    Q = scan.Q
+    Lq = scan.Lq
+    shape = (len(Q), scan.n_bits + 1)
+    items = np.zeros(shape, np.int64)
+    relevant = np.zeros(shape, np.int64)
+    count = _count_multi if scan.multi else _count_single
+    for _, D, Ld in scan.blocks():
+        D, Ld, weight = _group(D, Ld, scan.multi, len(Q))
 
-        def loop(part):
-            if multi:
-                return _count_multi(Q[part], D, weight, Lq[part], Ld, items[part], relevant[part])
-            # In a block ordered by label the relevant rows of a query are a slice: count before, in and after it.
-            low, high = (np.searchsorted(Ld[:, 0], Lq[part, 0], side) for side in ("left", "right"))
-            for start, stop, counts in ((0 * low, low, items), (low, high, relevant), (high, 0 * high + len(D), items)):
-                _count(Q[part], D, weight, start, stop, counts[part])
+        def count_part(p):
+            count(Q[p], D, weight, Lq[p], Ld, items[p], relevant[p])
 
-        todo.run(loop, len(D))
-    return HammingHistogram(items if multi else items + relevant, relevant)
+        scan.run_in_threads(count_part, len(D))
+    if not scan.multi:
+        # _count_single counts only the other items there.
+        items += relevant
+    return HammingHistogram(items, relevant)
 
 
-# ---- the metrics -----------------------------------------------------------------------------------------------
+# ---- metrics -------------------------------------------------------------------------
 
 
-def _harmonic(n: np.ndarray) -> np.ndarray:
-    """H_n = 1 + 1/2 + ... + 1/n, by Euler and Maclaurin's series from 32 on (error below 1e-15)."""
+def _counts_before(counts):
+    """Return the sum of the counts at all smaller distances."""
+    return counts.cumsum(axis=-1) - counts
+
+
+def _harmonic(n):
+    """Return H_n = 1 + 1/2 + ... + 1/n.
+
+    From n = 32 on it is the series of Euler and Maclaurin, with an error below 1e-15.
+    """
     small = np.concatenate([[0.0], np.cumsum(1.0 / np.arange(1, 32))])
     u = 1 / np.maximum(n, 32)
-    series = np.euler_gamma - np.log(u) + u * (1 / 2 - u * (1 / 12 - u**2 * (1 / 120 - u**2 / 252)))
+    correction = u * (1 / 2 - u * (1 / 12 - u**2 * (1 / 120 - u**2 / 252)))
+    series = np.euler_gamma - np.log(u) + correction
     return np.where(n < 32, small[np.minimum(n, 31)], series)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class HammingHistogram:
-    """Items and relevant items of every query at every Hamming distance, and the metrics that follow from them.
+    """Hold the items and relevant items at every Hamming distance of every query.
 
-    ``a + b`` (or ``sum``) joins the histograms of the same queries over two shards of a database.
+    The metrics are methods. ``a + b`` (or ``sum``) joins the histograms of the same queries over
+    two shards of a database.
 
     Attributes
     ----------
@@ -358,171 +559,262 @@ class HammingHistogram:
     relevant: np.ndarray
 
     def __post_init__(self) -> None:
-        if self.items.ndim != 2 or self.items.shape != self.relevant.shape:
-            shapes = f"{self.items.shape} and {self.relevant.shape}"
-            raise ValueError(f"items and relevant have shapes {shapes}; pass two arrays (n_queries, n_bits + 1).")
+        shape = self.items.shape
+        if len(shape) != 2 or shape != self.relevant.shape:
+            shapes = f"{shape} and {self.relevant.shape}"
+            need = "pass two arrays (n_queries, n_bits + 1)"
+            raise ValueError(f"items and relevant have shapes {shapes}; {need}.")
         wrong = (self.relevant < 0) | (self.relevant > self.items)
         if wrong.any():
             q, d = np.argwhere(wrong)[0]
-            value = f"{self.relevant[q, d]} of {self.items[q, d]} items are relevant to query {q} at distance {d}"
-            raise ValueError(f"{value}; pass relevant from 0 to items.")
+            counts = f"{self.relevant[q, d]} of {self.items[q, d]} items"
+            place = f"to query {q} at distance {d}"
+            need = "pass relevant from 0 to items"
+            raise ValueError(f"{counts} are relevant {place}; {need}.")
 
     def __repr__(self) -> str:
+        n_queries = len(self.items)
         n_items = self.items[0].sum()
-        return f"HammingHistogram(n_queries={len(self.items)}, n_bits={self.n_bits}, n_items={n_items})"
+        sizes = f"{n_queries=}, n_bits={self.n_bits}, n_items={n_items}"
+        return f"HammingHistogram({sizes})"
 
     def __add__(self, other: HammingHistogram) -> HammingHistogram:
         if not isinstance(other, HammingHistogram):
             return NotImplemented
         if self.items.shape != other.items.shape:
-            raise ValueError(
-                f"{self} and {other} cannot be added; pass histograms of the same queries and code length."
-            )
-        return HammingHistogram(self.items + other.items, self.relevant + other.relevant)
+            need = "pass histograms of the same queries and code length"
+            raise ValueError(f"cannot add {self} and {other}; {need}.")
+        items = self.items + other.items
+        relevant = self.relevant + other.relevant
+        return HammingHistogram(items, relevant)
 
     def __radd__(self, other):
-        return self if isinstance(other, int) and other == 0 else NotImplemented  # sum() starts with 0
+        # sum() starts with 0.
+        is_zero = isinstance(other, int) and other == 0
+        return self if is_zero else NotImplemented
 
     @property
     def n_bits(self) -> int:
+        """Return the length of the codes."""
         return self.items.shape[1] - 1
 
     @property
     def n_empty(self) -> int:
-        """Number of queries with no relevant item in the database; mAP and PR curves leave them out."""
-        return int(np.count_nonzero(self.relevant.sum(axis=1) == 0))
+        """Return the number of queries with no relevant item, which mAP and PR curves leave out."""
+        n_relevant = self.relevant.sum(axis=1)
+        return int(np.count_nonzero(n_relevant == 0))
 
     def without_self(self) -> HammingHistogram:
-        """The histogram with each query's own item removed, for a set of codes evaluated against itself."""
-        own = self.relevant.any(axis=1)  # a query without a label is not even relevant to itself
-        missing = np.flatnonzero((self.items[:, 0] == 0) | (own & (self.relevant[:, 0] == 0)))
+        """Remove each query's own item, for a set of codes evaluated against itself."""
+        # A query without a label is not even relevant to itself.
+        has_relevant = self.relevant.any(axis=1)
+        no_item = self.items[:, 0] == 0
+        no_relevant = has_relevant & (self.relevant[:, 0] == 0)
+        missing = np.flatnonzero(no_item | no_relevant)
         if len(missing):
-            need = "pass codes against a database that contains them"
-            raise ValueError(f"query {missing[0]} has no item of its own at distance 0; {need}.")
-        items, relevant = self.items.copy(), self.relevant.copy()
+            raise ValueError(
+                f"query {missing[0]} has no item of its own at distance 0; "
+                "pass a database that contains it."
+            )
+        items = self.items.copy()
         items[:, 0] -= 1
-        relevant[:, 0] -= own
+        relevant = self.relevant.copy()
+        relevant[:, 0] -= has_relevant
         return HammingHistogram(items, relevant)
 
     def mean_average_precision(
-        self, top: int | None = None, normalize: str = "relevant", per_query: bool = False
+        self,
+        top: int | None = None,
+        normalize: str = "relevant",
+        per_query: bool = False,
     ) -> float | np.ndarray:
-        """Mean average precision, exact in expectation over the orders of tied items.
+        """Return the mean average precision, exact in expectation over the orders of tied items.
 
-        With n items and n+ relevant ones at a distance, N and N+ before it, and m = (n+ - 1) / (n - 1),
+        With n items and n+ relevant ones at a distance, N and N+ before it, and
+        m = (n+ - 1) / (n - 1),
 
-            E[AP] = 1/R sum_d (n+/n) sum_{i=N+1}^{N+n} (N+ + 1 + (i - N - 1) m) / i ,
+            E[AP] = 1/R sum_d (n+/n) sum_{i=N+1}^{N+n} (N+ + 1 + (i - N - 1) m) / i .
 
-        whose inner sum up to e is m (e - N) + (N+ + 1 - m (N + 1)) (H_e - H_N), H the harmonic numbers.
+        The inner sum up to e is m (e - N) + (N+ + 1 - m (N + 1)) (H_e - H_N), with the harmonic
+        numbers H.
 
         Parameters
         ----------
         top : int, optional
             Only the first ``top`` ranks count (mAP@top).
         normalize : {"relevant", "min", "retrieved"}
-            Divide by the relevant items R, by min(R, top), or by the relevant items among the first ``top``. The
-            last is what most published hashing code does; it can rank [+ - -] above [+ - +].
+            Divide by the relevant items R, by min(R, top), or by the relevant items among the first
+            ``top``. The last is what most published hashing code does; it can rank [+ - -] above
+            [+ - +].
         per_query : bool
-            Return the average precision of each query, NaN for those left out: queries without a relevant item
-            (for "retrieved": none that can be among the first ``top``).
+            Return the average precision of each query. It is NaN for the queries that are left out.
+            These are the queries without a relevant item (for "retrieved": without one that can be
+            among the first ``top``).
         """
         _check_options(top, normalize)
-        last = int(self.items[0].sum()) if top is None else top
-        n, hits = self.items, self.relevant
-        end = n.cumsum(axis=1)
-        before, hits_before = end - n, hits.cumsum(axis=1) - hits
-        ranks = np.minimum(np.insert(end, 0, 0, axis=1), last)  # the last rank used before each distance
-        slope = (hits - 1) / np.maximum(n - 1, 1)
-        sums = slope * np.diff(ranks) + (hits_before + 1 - slope * (before + 1)) * np.diff(_harmonic(ranks))
-        sums *= hits / np.maximum(n, 1)
+        n = self.items
+        n_hits = self.relevant
+        last = int(n[0].sum()) if top is None else top
+        sums = _expected_sums(n, n_hits, last)
         if normalize == "retrieved":
-            ap = np.array([_retrieved_ap(*rows, last) for rows in zip(n, hits, before, hits_before, sums, strict=True)])
+            ap = np.empty(len(n))
+            for q in range(len(n)):
+                ap[q] = _retrieved_ap(n[q], n_hits[q], sums[q], last)
         else:
-            ap = sums.sum(axis=1) / _divisor(hits.sum(axis=1), last, normalize)
+            divisor = _divisor(n_hits.sum(axis=1), last, normalize)
+            ap = sums.sum(axis=1) / divisor
         return ap if per_query else _mean(ap, top)
 
-    def precision_at_radius(self, radius: int, per_query: bool = False) -> float | np.ndarray:
-        """Share of relevant items within Hamming distance ``radius`` (Precision@H2 for 2); an empty ball counts 0."""
-        radius = _as_count(radius, "radius", least=0)
-        items, hits = (h[:, : radius + 1].sum(axis=1) for h in (self.items, self.relevant))
-        precision = hits / np.maximum(items, 1)
+    def precision_at_radius(
+        self, radius: int, per_query: bool = False
+    ) -> float | np.ndarray:
+        """Return the share of relevant items within Hamming distance ``radius``.
+
+        Radius 2 gives Precision@H2. A query with no item within the radius counts 0.
+        """
+        radius = check_integer(radius, "radius", least=0)
+        n_items = self.items[:, : radius + 1].sum(axis=1)
+        n_hits = self.relevant[:, : radius + 1].sum(axis=1)
+        precision = n_hits / np.maximum(n_items, 1)
         return precision if per_query else float(precision.mean())
 
-    def precision_at_k(self, k: int | list[int], per_query: bool = False) -> float | np.ndarray:
-        """Expected share of relevant items among the first k: (N+ + (k - N) n+/n) / k, the k-th item's tie being cut.
+    def precision_at_k(
+        self, k: int | list[int], per_query: bool = False
+    ) -> float | np.ndarray:
+        """Return the expected share of relevant items among the first k.
 
-        One value per k (a float for a single k); with ``per_query`` one row per query.
+        It is (N+ + (k - N) n+/n) / k, where n and n+ are the counts at the distance of the k-th
+        item, and N and N+ the counts before it. The result has one value per k (a float for a
+        single k). With ``per_query`` it has one row per query.
         """
-        ks = np.array([_as_count(value, "k") for value in (k if np.ndim(k) else [k])])
+        is_single = np.ndim(k) == 0
+        values = [k] if is_single else k
+        ks = np.array([check_integer(value, "k") for value in values])
+        if len(ks) == 0:
+            raise ValueError(f"k={k} is empty; pass at least one k.")
         n_items = int(self.items[0].sum())
-        if not len(ks):
-            raise ValueError(f"k={k} holds no number; pass at least one.")
         if ks.max() > n_items:
-            raise ValueError(f"k={ks.max()} is more than the {n_items} items of the database; pass a smaller k.")
+            need = f"the database has {n_items} items: pass a smaller k"
+            raise ValueError(f"k={ks.max()} is too large; {need}.")
         end = self.items.cumsum(axis=1)
-        cut = np.stack([(end < value).sum(axis=1) for value in ks], axis=1)  # the distance of the k-th item
-        n, n_hits, N, N_hits = (
-            np.take_along_axis(h, cut, axis=1)
-            for h in (self.items, self.relevant, end - self.items, self.relevant.cumsum(axis=1) - self.relevant)
-        )
+        # The distance of the k-th item, one column for each k.
+        cut = np.stack([(end < value).sum(axis=1) for value in ks], axis=1)
+        n = np.take_along_axis(self.items, cut, axis=1)
+        n_hits = np.take_along_axis(self.relevant, cut, axis=1)
+        N = np.take_along_axis(end, cut, axis=1) - n
+        hits_end = self.relevant.cumsum(axis=1)
+        N_hits = np.take_along_axis(hits_end, cut, axis=1) - n_hits
         precision = (N_hits + (ks - N) * (n_hits / n)) / ks
-        if np.ndim(k) == 0:
+        if is_single:
             precision = precision[:, 0]
         if per_query:
             return precision
-        return precision.mean(axis=0) if np.ndim(k) else float(precision.mean())
+        mean = precision.mean(axis=0)
+        return float(mean) if is_single else mean
 
     def precision_recall(self) -> tuple[np.ndarray, np.ndarray]:
-        """(precision, recall) within each radius 0..n_bits, means over the queries that have a relevant item."""
-        total = self.relevant.sum(axis=1)
-        some = total > 0
-        _mean(np.where(some, 0.0, np.nan), None)  # an error if there is no such query
-        items, hits = self.items[some].cumsum(axis=1), self.relevant[some].cumsum(axis=1)
-        return (hits / np.maximum(items, 1)).mean(axis=0), (hits / total[some, None]).mean(axis=0)
+        """Return (precision, recall) within each radius 0..n_bits.
+
+        Both are means over the queries that have a relevant item.
+        """
+        n_relevant = self.relevant.sum(axis=1)
+        kept = n_relevant > 0
+        _check_any_kept(kept, top=None)
+        n_items = self.items[kept].cumsum(axis=1)
+        n_hits = self.relevant[kept].cumsum(axis=1)
+        precision = n_hits / np.maximum(n_items, 1)
+        recall = n_hits / n_relevant[kept, None]
+        return precision.mean(axis=0), recall.mean(axis=0)
 
 
-def _check_options(top, normalize: str) -> None:
+def _check_options(top, normalize):
+    """Check the options of both functions that return the mAP."""
     if top is not None:
-        _as_count(top, "top")
+        check_integer(top, "top")
     if normalize not in ("relevant", "min", "retrieved"):
-        raise ValueError(f'normalize={normalize!r} is unknown; pass "relevant", "min" or "retrieved".')
+        need = 'pass "relevant", "min" or "retrieved"'
+        raise ValueError(f"normalize={normalize!r} is unknown; {need}.")
 
 
-def _divisor(n_relevant: np.ndarray, top: int, normalize: str) -> np.ndarray:
-    """What a query's sum of precisions is divided by; NaN leaves the query out."""
-    divisor = np.minimum(n_relevant, top) if normalize == "min" else n_relevant
-    return np.where(divisor > 0, divisor, np.nan)
+def _check_any_kept(kept, top):
+    """Check that at least one query has a relevant item, so that a mean exists."""
+    if not kept.any():
+        where = "the database"
+        if top is not None:
+            where = f"the first {top} ranks"
+        raise ValueError(
+            f"none of the {len(kept)} queries has a relevant item in {where}; "
+            "check the labels of queries and database."
+        )
 
 
-def _retrieved_ap(n, hits, before, hits_before, sums, top: int) -> float:
-    """Expected AP of one query divided by its hits among the first ``top``.
+def _mean(ap, top):
+    """Return the mean over the queries that are not left out; NaN means left out."""
+    _check_any_kept(~np.isnan(ap), top)
+    return float(np.nanmean(ap))
 
-    The number h of hits in the first q places of the tie that ``top`` cuts is hypergeometric. Given h they lie anywhere
-    in these places, and their precisions sum up to (h/q) sum_{j=1}^q (N+ + 1 + (j - 1) (h - 1)/(q - 1)) / (N + j).
+
+def _divisor(n_relevant, top, normalize):
+    """Return the divisor of each query's sum of precisions; NaN leaves the query out."""
+    if normalize == "min":
+        n_relevant = np.minimum(n_relevant, top)
+    return np.where(n_relevant > 0, n_relevant, np.nan)
+
+
+def _expected_sums(n, n_hits, last):
+    """Return the expected sum of the precisions at the relevant items of each distance.
+
+    These are the terms of the sum over d in `HammingHistogram.mean_average_precision`, clipped at
+    rank ``last``. n, n_hits (n_queries, r + 1) int64, result float64.
     """
-    cut = int(np.searchsorted(before, top, side="left")) - 1  # the last distance that begins before rank ``top``
-    whole, N, N_hits = sums[:cut].sum(), int(before[cut]), int(hits_before[cut])
-    size, good = int(n[cut]), int(hits[cut])
+    N = _counts_before(n)
+    N_hits = _counts_before(n_hits)
+    m = (n_hits - 1) / np.maximum(n - 1, 1)
+    # Column d is the last rank used before distance d, and column d + 1 is e.
+    ranks = np.insert(n.cumsum(axis=1), 0, 0, axis=1)
+    ranks = np.minimum(ranks, last)
+    n_ranks = np.diff(ranks)
+    harmonic = np.diff(_harmonic(ranks))
+    inner = m * n_ranks + (N_hits + 1 - m * (N + 1)) * harmonic
+    return inner * (n_hits / np.maximum(n, 1))
+
+
+def _retrieved_ap(items, relevant, sums, top):
+    """Return the expected AP of one query divided by its hits among the first ``top``.
+
+    The number h of hits in the first q places of the tie that ``top`` cuts is hypergeometric. Given
+    h, every choice of places is equally likely, and the precisions at the hits sum up to
+    (h/q) sum_{j=1}^q (N+ + 1 + (j - 1) (h - 1)/(q - 1)) / (N + j).
+
+    items, relevant (r + 1,) int64, sums (r + 1,) float64: the query's row of `_expected_sums`.
+    """
+    before = _counts_before(items)
+    # The last distance that begins before rank ``top``.
+    cut = int(np.searchsorted(before, top, side="left")) - 1
+    whole_ties = sums[:cut].sum()
+    N = int(before[cut])
+    N_hits = int(relevant[:cut].sum())
+    size = int(items[cut])
+    good = int(relevant[cut])
     q = min(top - N, size)
     h = np.arange(max(0, q - (size - good)), min(q, good) + 1)
-    ratio = (good - h[:-1]) * (q - h[:-1]) / (h[1:] * (size - good - q + h[1:]))  # P(h + 1) / P(h)
-    log_p = np.concatenate([[0.0], np.cumsum(np.log(ratio))])
-    p = np.exp(log_p - log_p.max())
-    H = float(np.diff(_harmonic(np.array([N, N + q])))[0])
-    part = h / max(q, 1) * ((N_hits + 1) * H + (h - 1) / max(q - 1, 1) * (q - (N + 1) * H))
     if N_hits + h[-1] == 0:
         return np.nan
-    return float((p * (whole + part) / np.maximum(N_hits + h, 1)).sum() / p.sum())
+    # P(h + 1) / P(h), whose products give P(h) up to a factor.
+    now = h[:-1]
+    new = h[1:]
+    ratio = (good - now) * (q - now) / (new * (size - good - q + new))
+    log_p = np.concatenate([[0.0], np.cumsum(np.log(ratio))])
+    p = np.exp(log_p - log_p.max())
+    H_before, H_end = _harmonic(np.array([N, N + q]))
+    H = float(H_end - H_before)
+    m = (h - 1) / max(q - 1, 1)
+    cut_tie = h / max(q, 1) * ((N_hits + 1) * H + m * (q - (N + 1) * H))
+    ap = p * (whole_ties + cut_tie) / np.maximum(N_hits + h, 1)
+    return float(ap.sum() / p.sum())
 
 
-def _mean(ap: np.ndarray, top: int | None) -> float:
-    """Mean over the queries not left out."""
-    if np.isnan(ap).all():
-        where = "the database" if top is None else f"the first {top} ranks"
-        raise ValueError(
-            f"none of the {len(ap)} queries has a relevant item in {where}; check the labels of both sides."
-        )
-    return float(np.nanmean(ap))
+# ---- rankings with ties in database order --------------------------------------------
 
 
 def mean_average_precision(
@@ -535,45 +827,63 @@ def mean_average_precision(
     normalize: str = "relevant",
     n_bits: int | None = None,
 ) -> float:
-    """Mean average precision in one line; see `hamming_histogram` and `HammingHistogram.mean_average_precision`.
+    """Return the mean average precision in one call.
+
+    See `hamming_histogram` and `HammingHistogram.mean_average_precision` for the other parameters.
 
     Parameters
     ----------
     ties : {"expected", "stable"}
-        "stable" ranks tied items in database order, as a stable sort does, to compare with other code.
+        "stable" ranks tied items in database order, as a stable sort does. Use it to compare with
+        other code.
 
     Examples
     --------
     >>> codes = np.array([[0], [1], [1]], np.uint8)
-    >>> round(mean_average_precision(codes[:1], codes, [5], [6, 6, 5]), 6), round(5 / 12, 6)  # rank 2 or 3
-    (0.416667, 0.416667)
+    >>> round(mean_average_precision(codes[:1], codes, [5], [6, 6, 5]), 6)  # 5/12: rank 2 or 3
+    0.416667
     >>> round(mean_average_precision(codes[:1], codes, [5], [6, 6, 5], ties="stable"), 6)  # rank 3
     0.333333
     """
     _check_options(top, normalize)
     if ties not in ("expected", "stable"):
-        raise ValueError(f'ties={ties!r} is unknown; pass "expected" or "stable".')
-    histogram = hamming_histogram(query_codes, db_codes, query_labels, db_labels, n_bits)
+        need = 'pass "expected" or "stable"'
+        raise ValueError(f"ties={ties!r} is unknown; {need}.")
+    histogram = hamming_histogram(
+        query_codes, db_codes, query_labels, db_labels, n_bits
+    )
     if ties == "expected":
         return histogram.mean_average_precision(top, normalize)
-    todo = _Pass(query_codes, db_codes, (query_labels, db_labels), n_bits)
+    labels = (query_labels, db_labels)
+    scan = _DatabaseScan(query_codes, db_codes, labels, n_bits)
+    Q = scan.Q
+    Lq = scan.Lq
     last = len(db_codes) if top is None else top
-    rank, hits = (h.cumsum(axis=1) - h for h in (histogram.items, histogram.relevant))
-    precision, found = np.zeros(len(todo.Q)), np.zeros(len(todo.Q), np.int64)
-    for _, D, Ld in todo.blocks():
+    # The ranks of a distance continue where those of all smaller distances end.
+    rank = _counts_before(histogram.items)
+    hits = _counts_before(histogram.relevant)
+    sums = np.zeros(len(Q))
+    found = np.zeros(len(Q), np.int64)
+    for _, D, Ld in scan.blocks():
 
-        def loop(p):
-            _rank_stable(todo.Q[p], D, todo.Lq[p], Ld, todo.multi, last, rank[p], hits[p], precision[p], found[p])
+        def rank_part(p):
+            inputs = (Q[p], D, Lq[p], Ld, scan.multi, last)
+            _rank_stable(*inputs, rank[p], hits[p], sums[p], found[p])
 
-        todo.run(loop, len(D))
-    n_relevant = found if normalize == "retrieved" else histogram.relevant.sum(axis=1)
-    return _mean(precision / _divisor(n_relevant, last, normalize), top)
+        scan.run_in_threads(rank_part, len(D))
+    n_relevant = histogram.relevant.sum(axis=1)
+    if normalize == "retrieved":
+        n_relevant = found
+    return _mean(sums / _divisor(n_relevant, last, normalize), top)
 
 
-def nearest(query_codes: np.ndarray, db_codes: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
-    """The k nearest items of every query by Hamming distance, ties in database order.
+def nearest(
+    query_codes: np.ndarray, db_codes: np.ndarray, k: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the k nearest items of every query by Hamming distance, ties in database order.
 
-    Two passes over the database and no index: meant for pictures and small searches; FAISS reads the same codes.
+    It makes two passes over the database and uses no index. It is meant for pictures and small
+    searches. For large ones use FAISS, which reads the same codes.
 
     Returns
     -------
@@ -585,30 +895,52 @@ def nearest(query_codes: np.ndarray, db_codes: np.ndarray, k: int) -> tuple[np.n
     >>> nearest(codes[2:], codes, k=2)
     (array([[0, 2]]), array([[2, 1]]))
     """
-    todo = _Pass(query_codes, db_codes)
-    k = _as_count(k, "k")
-    if k > len(db_codes):
-        raise ValueError(f"k={k} is more than the {len(db_codes)} items of the database; pass a smaller k.")
-    Q, items = todo.Q, np.zeros((len(todo.Q), todo.n_bits + 1), np.int64)
-    distances, indices = np.zeros((2, len(Q), k), np.int64)
-    for _, D, _ in todo.blocks():
-        weight, start, stop = np.ones(len(D), np.int32), np.zeros(len(Q), np.int64), np.full(len(Q), len(D))
-        todo.run(lambda p: _count(Q[p], D, weight, start[p], stop[p], items[p]), len(D))
-    place = items.cumsum(axis=1) - items
-    for first, D, _ in todo.blocks():
-        todo.run(lambda p: _select(Q[p], D, first, place[p], distances[p], indices[p]), len(D))
+    scan = _DatabaseScan(query_codes, db_codes)
+    k = check_integer(k, "k")
+    n_items = len(scan.db_codes)
+    if k > n_items:
+        need = f"the database has {n_items} items: pass a smaller k"
+        raise ValueError(f"k={k} is too large; {need}.")
+    Q = scan.Q
+    items = np.zeros((len(Q), scan.n_bits + 1), np.int64)
+    start = np.zeros(len(Q), np.int64)
+    for _, D, _ in scan.blocks():
+        weight = np.ones(len(D), np.int32)
+        stop = np.full(len(Q), len(D))
+
+        def count_part(p):
+            _count(Q[p], D, weight, start[p], stop[p], items[p])
+
+        scan.run_in_threads(count_part, len(D))
+    # Items at distance d take the places after all items at smaller distances.
+    place = _counts_before(items)
+    distances = np.zeros((len(Q), k), np.int64)
+    indices = np.zeros((len(Q), k), np.int64)
+    for first, D, _ in scan.blocks():
+
+        def select_part(p):
+            _select(Q[p], D, first, place[p], distances[p], indices[p])
+
+        scan.run_in_threads(select_part, len(D))
     return distances, indices
 
 
 def area_under_curve(x: np.ndarray, y: np.ndarray) -> float:
-    """Area under a curve by the trapezoid rule, divided by the range of x: the curve's mean height.
+    """Return the area under a curve by the trapezoid rule, divided by the range of x.
+
+    This is the mean height of the curve.
 
     >>> area_under_curve([0, 10, 20], [0.0, 1.0, 1.0])
     0.75
     """
-    x, y = np.asarray(x, np.float64), np.asarray(y, np.float64)
+    x = np.asarray(x, np.float64)
+    y = np.asarray(y, np.float64)
     if x.ndim != 1 or x.shape != y.shape or len(x) < 2:
-        raise ValueError(f"x and y have shapes {x.shape} and {y.shape}; pass the coordinates of two or more points.")
-    if not (np.isfinite(x).all() and np.isfinite(y).all() and (np.diff(x) > 0).all()):
-        raise ValueError(f"x is {x} and y is {y}; pass finite numbers, with x increasing.")
+        need = "pass the coordinates of two or more points"
+        raise ValueError(f"x and y have shapes {x.shape} and {y.shape}; {need}.")
+    is_finite = np.isfinite(x).all() and np.isfinite(y).all()
+    is_increasing = (np.diff(x) > 0).all()
+    if not (is_finite and is_increasing):
+        need = "pass finite numbers, with x increasing"
+        raise ValueError(f"x is {x} and y is {y}; {need}.")
     return float(np.trapezoid(y, x) / (x[-1] - x[0]))
