@@ -1,8 +1,8 @@
-"""Online hashing with mutual information (MIHash: Cakir et al., ICCV 2017).
+"""MIHash, online hashing with mutual information (Cakir et al., ICCV 2017).
 
-Copy this file with hmoh.py and lsh.py. A reservoir holds a random part of the stream. A code is good if
-the Hamming distances from a sample to the reservoir tell how its similar items are told from the others, which is what
-mutual information measures; every sample moves the hash functions up its gradient.
+A reservoir holds a random part of the stream. A code is good if the Hamming distances from a
+sample to the reservoir tell its similar items from the others. Mutual information measures
+this. Every sample moves the hash functions up its gradient.
 
 >>> import numpy as np
 >>> rng = np.random.default_rng(0)
@@ -16,56 +16,90 @@ from __future__ import annotations
 
 import numpy as np
 
-from hmoh import _compiled, check_number
-from lsh import LinearHasher, check_real, share_label
+from hmoh import check_integer, check_real, compiled
+
+from .linear import LinearHasher, share_label
 
 __all__ = ["MIHash"]
 
-BLOCK = 64  # samples whose products with the reservoir are made at a time
+BLOCK = 64  # samples whose products with the reservoir are computed at a time
+ROUNDING = 1e-9  # a gain in mutual information has to be larger than this
+
+# Every constant is a uint64, because numba turns uint64 combined with a plain int into float64.
+_SHIFT_1 = np.uint64(1)
+_SHIFT_2 = np.uint64(2)
+_SHIFT_4 = np.uint64(4)
+_SHIFT_8 = np.uint64(8)
+_SHIFT_16 = np.uint64(16)
+_SHIFT_32 = np.uint64(32)
+_EVERY_OTHER_BIT = np.uint64(0x5555555555555555)
+_EVERY_OTHER_PAIR = np.uint64(0x3333333333333333)
+_EVERY_OTHER_NIBBLE = np.uint64(0x0F0F0F0F0F0F0F0F)
+_LOWEST_BYTE = np.uint64(0xFF)
 
 
-# ---- compiled loops -----------------------------------------------------------------------------------------------
+# ---- compiled loops ---------------------------------------------------------------------
 
 
-@_compiled
+@compiled
 def _tanh(x):
-    """tanh to 1e-6, by Lambert's continued fraction x/(1 + x^2/(3 + x^2/(5 + ...))) to its 11th term.
+    """Return tanh to 1e-6, by Lambert's continued fraction to its 11th term.
 
-    Unlike the library's it runs in vector registers; so does np.divide, as / would check for zero.
+    x float32, result float32. The fraction is x / (1 + x^2 / (3 + x^2 / (5 + ...))). Unlike
+    the library's tanh it runs in vector registers. So does np.divide, whereas / would check
+    for zero.
     """
     f = np.float32
     x = min(max(x, f(-8)), f(8))
     u = x * x
-    a = f(13749310575) + u * (f(1964187225) + u * (f(64324260) + u * (f(675675) + u * (f(2145) + u))))
-    b = f(13749310575) + u * (f(6547290750) + u * (f(413513100) + u * (f(7567560) + u * (f(45045) + u * f(66)))))
+    a = f(2145) + u
+    a = f(675675) + u * a
+    a = f(64324260) + u * a
+    a = f(1964187225) + u * a
+    a = f(13749310575) + u * a
+    b = f(45045) + u * f(66)
+    b = f(7567560) + u * b
+    b = f(413513100) + u * b
+    b = f(6547290750) + u * b
+    b = f(13749310575) + u * b
     return min(max(np.divide(x * a, b), f(-1)), f(1))
 
 
-@_compiled
+@compiled
 def _dot(A, i, B, j):
-    """The inner product of row i of A and row j of B."""
+    """Return the inner product of row i of A and row j of B.
+
+    A (n, m) float32, B (k, m) float32, result float32.
+    """
     total = np.float32(0)
     for m in range(A.shape[1]):
         total += A[i, m] * B[j, m]
     return total
 
 
-@_compiled
+@compiled
 def _products(A, B, G):
-    """G = A B^T, every inner product on its own: unlike BLAS, whose rounding depends on the shapes."""
+    """Set G = A B^T, every inner product on its own.
+
+    A (n, m) float32, B (k, m) float32, G (n or more, k) float32. The rounding of BLAS depends
+    on the shapes of the matrices, so that the cutting of the stream would change the result.
+    """
     for j in range(len(B)):
         for i in range(len(A)):
             G[i, j] = _dot(A, i, B, j)
 
 
-@_compiled
+@compiled
 def _slopes(joint, n, width, slope):
-    """slope[s, l] = c_r of the items of class s (0 dissimilar, 1 similar) between the centres l and l + 1.
+    """Set slope[s, l] = c_r of the items of class s between the centres l and l + 1.
 
-    joint[s, l] is the soft number of items of class s at centre l, n that of all items.
+    joint (2, bins + 1) float64, slope (2, bins) float64. Class 0 is dissimilar, class 1 is
+    similar. joint[s, l] is the soft number of items of class s at centre l, and n is the number
+    of all items.
     """
     for s in range(2):
-        n_class, before = joint[s].sum(), 0.0
+        n_class = joint[s].sum()
+        before = 0.0
         for l in range(joint.shape[1]):
             both = joint[0, l] + joint[1, l]
             T = np.log2(both / n) if both > 0 else 0.0
@@ -75,21 +109,32 @@ def _slopes(joint, n, width, slope):
             before = T
 
 
-@_compiled
+# P is kept up to date: a step of W along a sample changes P by the sample's products with the
+# items. These products are given as G, first those with the n items, then those with the block.
+@compiled
 def _ascend(x, G, similar, slot, row, n, A, rate, published, n_bins, W, P):
-    """One step for each sample of the block x, and its way into the reservoir of n items; the new number of items.
+    """Make one step for each sample of a block x, and put samples into the reservoir.
 
-    P = (reservoir) W^T is kept up to date: a step of W along a sample changes it by the sample's products with the
-    items, and these are given, as G: those with the n items, then those with the block. The item in slot r is the
-    row[r]-th of them, and similar[i, row[r]] whether it is similar to sample i, which goes into slot[i] if that is not
-    negative.
+    x (k, m) G (k, n+k) W (b, m) P (R, b) float32, similar (k, n+k) bool, slot (k,) row (R,) int64.
+    P = (reservoir) W^T. Item r of the reservoir has column row[r] in G and in `similar`. Sample i
+    goes into slot[i] of the reservoir, unless that is negative. There are n items before the
+    block. Return their number after it.
     """
     f = np.float32
-    b, n_before, width = len(W), n, len(W) / n_bins
-    h, g, H = np.empty(b, f), np.empty(b, f), np.empty(P.shape, f)  # h and H are 2 phi - 1
-    place, kind = np.empty(len(P), np.int64), np.empty(len(P), np.int64)
-    joint, slope = np.empty((2, n_bins + 1)), np.empty((2, n_bins))
+    b = len(W)
+    n_before = n
+    width = b / n_bins
+    # 2 phi - 1 of the sample and of the items.
+    h = np.empty(b, f)
+    H = np.empty(P.shape, f)
+    g = np.empty(b, f)
+    # The bin and the class of each item.
+    place = np.empty(len(P), np.int64)
+    kind = np.empty(len(P), np.int64)
+    joint = np.empty((2, n_bins + 1))
+    slope = np.empty((2, n_bins))
     for i in range(len(x)):
+        # The soft histograms of the distances.
         for k in range(b):
             h[k] = _tanh(f(A / 2) * _dot(W, k, x, i))
         joint[:] = 0
@@ -98,11 +143,14 @@ def _ascend(x, G, similar, slot, row, n, A, rate, published, n_bins, W, P):
             for k in range(b):
                 H[r, k] = _tanh(f(A / 2) * P[r, k])
                 inner += h[k] * H[r, k]
-            d = min(max((b - inner) / (2 * width), 0.0), float(n_bins))  # in widths of a bin
-            place[r], kind[r] = min(int(d), n_bins - 1), similar[i, row[r]]
+            # The distance in widths of a bin.
+            d = min(max((b - inner) / (2 * width), 0.0), float(n_bins))
+            place[r] = min(int(d), n_bins - 1)
+            kind[r] = similar[i, row[r]]
             joint[kind[r], place[r] + 1] += d - place[r]
             joint[kind[r], place[r]] += 1 - (d - place[r])
         _slopes(joint, n, width, slope)
+        # The gradient.
         g[:] = 0
         total = 0.0
         for r in range(n):
@@ -110,44 +158,56 @@ def _ascend(x, G, similar, slot, row, n, A, rate, published, n_bins, W, P):
             total += c
             for k in range(b):
                 g[k] += c * H[r, k]
+        # The step.
         for k in range(b):
-            gradient = (total + g[k]) / 4 if published else g[k]  # phi_r / 2 in the place of 2 phi_r - 1
-            g[k] = rate * A * (1 - h[k] * h[k]) / 4 * gradient  # A phi_x (1 - phi_x)
+            # The published code has phi_r / 2 in the place of 2 phi_r - 1.
+            gradient = (total + g[k]) / 4 if published else g[k]
+            # (1 - h^2) / 4 = phi_x (1 - phi_x).
+            g[k] = rate * A * (1 - h[k] * h[k]) / 4 * gradient
             for m in range(x.shape[1]):
                 W[k, m] += g[k] * x[i, m]
         for r in range(n):
             for k in range(b):
                 P[r, k] += G[i, row[r]] * g[k]
+        # The reservoir.
         if slot[i] >= 0:
-            n, row[slot[i]] = max(n, slot[i] + 1), n_before + i
+            n = max(n, slot[i] + 1)
+            row[slot[i]] = n_before + i
             for k in range(b):
                 P[slot[i], k] = _dot(W, k, x, i)
     return n
 
 
-@_compiled
+@compiled
 def _distances(codes, q, d):
-    """d = Hamming distances of item q to all; codes is (words, items). Numba makes float64 of uint64 and plain int."""
+    """Set d to the Hamming distances of item q to all items.
+
+    codes (words, items) uint64, d (items,) uint64.
+    """
     d[:] = 0
     for w in range(len(codes)):
         for r in range(len(d)):
             x = codes[w, q] ^ codes[w, r]
-            x -= (x >> np.uint64(1)) & np.uint64(0x5555555555555555)
-            x = (x & np.uint64(0x3333333333333333)) + ((x >> np.uint64(2)) & np.uint64(0x3333333333333333))
-            x = (x + (x >> np.uint64(4))) & np.uint64(0x0F0F0F0F0F0F0F0F)
-            x += x >> np.uint64(8)
-            x += x >> np.uint64(16)
-            d[r] += (x + (x >> np.uint64(32))) & np.uint64(0xFF)
+            x -= (x >> _SHIFT_1) & _EVERY_OTHER_BIT
+            x = (x & _EVERY_OTHER_PAIR) + ((x >> _SHIFT_2) & _EVERY_OTHER_PAIR)
+            x = (x + (x >> _SHIFT_4)) & _EVERY_OTHER_NIBBLE
+            x += x >> _SHIFT_8
+            x += x >> _SHIFT_16
+            d[r] += (x + (x >> _SHIFT_32)) & _LOWEST_BYTE
 
 
-@_compiled
+@compiled
 def _information(codes, similar, n_bits, T):
-    """Mean over the items of the mutual information between the Hamming distance of all items and their similarity.
+    """Return the mean over the items of the mutual information of distance and similarity.
 
-    T[c] = c log2 c, so that the entropy of n items, c of them at a distance, is (T[n] - sum of T[c]) / n.
+    codes (words, n) uint64, similar (n, n) bool, T (n + 1,) float64. Every item in turn is the
+    query, and all items are its database. T[c] = c log2 c, so that the entropy of n items, c of
+    them at a distance, is (T[n] - sum of T[c]) / n.
     """
-    n, total = codes.shape[1], 0.0
-    d, counts = np.empty(n, np.uint64), np.empty((2, n_bits + 1), np.int64)
+    n = codes.shape[1]
+    total = 0.0
+    d = np.empty(n, np.uint64)
+    counts = np.empty((2, n_bits + 1), np.int64)
     for q in range(n):
         _distances(codes, q, d)
         counts[:] = 0
@@ -159,66 +219,87 @@ def _information(codes, similar, n_bits, T):
     return total / n**2
 
 
+# ---- parts in numpy ---------------------------------------------------------------------
+
+
 def _pack(F: np.ndarray) -> np.ndarray:
-    """Codes F > 0 as (n, words) uint64."""
-    codes = np.zeros((len(F), -(-F.shape[1] // 64) * 8), np.uint8)
-    codes[:, : -(-F.shape[1] // 8)] = np.packbits(F > 0, axis=1)
+    """Return the codes F > 0 as (n, words) uint64."""
+    n, n_bits = F.shape
+    n_bytes = -(-n_bits // 8)
+    n_words = -(-n_bits // 64)
+    codes = np.zeros((n, 8 * n_words), np.uint8)
+    codes[:, :n_bytes] = np.packbits(F > 0, axis=1)
     return codes.view(np.uint64)
 
 
 def _gain(now: np.ndarray, before: np.ndarray, similar: np.ndarray, n_bits: int) -> float:
-    """What codes have gained in mutual information."""
+    """Return what codes (n, words) have gained in mutual information."""
     c = np.arange(len(now) + 1)
     T = c * np.log2(np.maximum(c, 1))
-    now, before = (_information(np.ascontiguousarray(codes.T), similar, n_bits, T) for codes in (now, before))
-    return now - before
+    information_now = _information(np.ascontiguousarray(now.T), similar, n_bits, T)
+    information_before = _information(np.ascontiguousarray(before.T), similar, n_bits, T)
+    return information_now - information_before
 
 
 def _slots(keys: np.ndarray, K: np.ndarray) -> np.ndarray:
-    """The place each item takes in a reservoir of the smallest keys K (infinite where it is free), or -1 for none."""
+    """Return the place that each item gets in the reservoir, or -1 for none.
+
+    The reservoir holds the items with the smallest keys, so that it is a uniform sample of the
+    stream. K are the keys in its places, infinite where a place is free. They are updated.
+    """
     slot = np.full(len(keys), -1)
     for i, key in enumerate(keys):
         last = np.argmax(K)
         if key < K[last]:
-            slot[i], K[last] = last, key
+            slot[i] = last
+            K[last] = key
     return slot
 
 
-# ---- the method ---------------------------------------------------------------------------------------------------
+# ---- the method -------------------------------------------------------------------------
 
 
 class MIHash(LinearHasher):
     """Online hashing with mutual information.
 
-    For every sample x the Hamming distances d_r to the items of a reservoir should tell the similar from the dissimilar
-    ones: the mutual information I(d; similar) = H(d) - H(d | similar) is maximised. To have a gradient, codes are
-    soft, phi(x) = sig(A W^T x), and so are distances and their histograms,
+    For every sample x the Hamming distances d_r to the items of a reservoir should tell the
+    similar from the dissimilar items. So the mutual information
+    I(d; similar) = H(d) - H(d | similar) is maximised. To have a gradient, codes are soft,
+    phi(x) = sig(A W^T x), and so are distances and their histograms. The distance
 
-        d_r = (b - (2 phi(x) - 1).(2 phi(x_r) - 1)) / 2,
+        d_r = (b - (2 phi(x) - 1).(2 phi(x_r) - 1)) / 2
 
-    each shared by the two nearest of K + 1 centres on [0, b], Delta = b / K apart. For d_r between the centres l and
-    l + 1, and p_s the histogram of r's class (similar to x or not), the derivative of -I by d_r is c_r (log2 0 = 0),
+    is shared by the two nearest of K + 1 centres on [0, b], which are Delta = b / K apart. Let
+    d_r be between the centres l and l + 1, and let p_s be the histogram of r's class (similar
+    to x or not). Then the derivative of -I by d_r is c_r (with log2 0 = 0), and a step is
 
         c_r = [(log2 p - log2 p_s)_{l+1} - (log2 p - log2 p_s)_l] / (Delta n_r),
         w_k += eta A phi_k (1 - phi_k) sum_r c_r (2 phi_k(x_r) - 1) x .
 
-    The published code has phi(x_r) / 2 in the place of 2 phi(x_r) - 1, which is not the gradient. The reservoir is a
-    uniform sample of the stream; its first tenth is filled before learning begins. Every ``update_every`` samples the
-    hash functions in use are replaced by the current W, if by their codes the mutual information within the reservoir,
-    every item in turn being x, is higher by more than theta. A sample costs O(R d + R b).
+    The published code has phi(x_r) / 2 in the place of 2 phi(x_r) - 1, which is not the
+    gradient. The reservoir is a uniform sample of the stream. Its first tenth is filled before
+    learning begins. Every ``update_every`` samples the hash functions in use are compared with
+    the current W, by the mutual information of their codes within the reservoir, where every
+    item in turn is x. If that of W is higher by more than theta, W replaces them. A sample
+    costs O(R d + R b).
 
-    The paper's (theta, R, A), on rows of unit length (`UnitLength`): CIFAR-10 and MNIST (0, 1000, 10), Places205
-    (0, 5000, 10), NUS-WIDE (0, 2000, 1).
+    The paper's (theta, R, A), on rows of unit length (`UnitLength`): CIFAR-10 and MNIST
+    (0, 1000, 10), Places205 (0, 5000, 10), NUS-WIDE (0, 2000, 1).
 
-    mAP on MNIST at 8, 16, 32, 48, 64 and 128 bits, paper: .664 .741 .744 .780 .713 .681; here, means of three splits:
-    .671 .751 .788 .799 .801 .799, and by the published gradient .674 .745 .777 .782 .774 .758, with which long codes do
-    worse, as in the paper, if not as much. The published code, run on the same data, gives .779 at 32 bits.
+    mAP on MNIST at 8, 16, 32, 48, 64 and 128 bits, here the mean of three splits:
+
+        the paper                    .664 .741 .744 .780 .713 .681
+        here                         .671 .751 .788 .799 .801 .799
+        here, gradient="published"   .674 .745 .777 .782 .774 .758
+
+    By the published gradient long codes do worse, as in the paper, but not by as much. The
+    published code, run on the same data, gives .779 at 32 bits.
 
     Parameters
     ----------
     n_bits : int
     reservoir : int
-        R, the most items in the reservoir.
+        R, the largest number of items in the reservoir.
     n_bins : int
         K.
     sharpness : float
@@ -229,27 +310,38 @@ class MIHash(LinearHasher):
         eta.
     update_every : int
     gradient : {"true", "published"}
-    feature_map, warmup, n_threads, random_state
-        As in `HMOH`; ``n_threads`` is not used.
+    feature_map, warmup, random_state
+        As in `HMOH`.
 
     Attributes
     ----------
     weights_, n_seen_, feature_map_
-        As in `HMOH`; ``weights_`` are the hash functions in use.
+        As in `HMOH`. ``weights_`` are the hash functions in use.
 
     References
     ----------
-    F. Cakir, K. He, S. A. Bargal, S. Sclaroff. MIHash: Online Hashing with Mutual Information. ICCV 2017.
+    F. Cakir, K. He, S. A. Bargal, S. Sclaroff. MIHash: Online Hashing with Mutual Information.
+    ICCV 2017.
 
     Examples
     --------
-    >>> X, y = np.array([[1.0, 0.0], [0.0, 1.0]] * 100), np.array(["cat", "dog"] * 100)
+    >>> X = np.array([[1.0, 0.0], [0.0, 1.0]] * 100)
+    >>> y = np.array(["cat", "dog"] * 100)
     >>> codes = MIHash(n_bits=4, reservoir=20, random_state=0).fit_transform(X, y)
     >>> bool(codes[0] != codes[1])
     True
     """
 
-    _saved = (*LinearHasher._saved, "_used", "_items", "_labels", "_keys", "_P", "_codes", "_n_steps")
+    _saved = (
+        *LinearHasher._saved,
+        "_used",
+        "_items",
+        "_labels",
+        "_keys",
+        "_P",
+        "_codes",
+        "_n_steps",
+    )
 
     def __init__(
         self,
@@ -263,13 +355,19 @@ class MIHash(LinearHasher):
         update_every: int = 100,
         gradient: str = "true",
         warmup: int | None = None,
-        n_threads: int | None = None,
         random_state: int | np.random.Generator | None = None,
     ):
-        self.n_bits, self.feature_map, self.reservoir, self.n_bins = n_bits, feature_map, reservoir, n_bins
-        self.sharpness, self.threshold, self.learning_rate = sharpness, threshold, learning_rate
-        self.update_every, self.gradient = update_every, gradient
-        self.warmup, self.n_threads, self.random_state = warmup, n_threads, random_state
+        self.n_bits = n_bits
+        self.feature_map = feature_map
+        self.reservoir = reservoir
+        self.n_bins = n_bins
+        self.sharpness = sharpness
+        self.threshold = threshold
+        self.learning_rate = learning_rate
+        self.update_every = update_every
+        self.gradient = gradient
+        self.warmup = warmup
+        self.random_state = random_state
 
     @property
     def _least_warmup(self) -> int:
@@ -277,59 +375,104 @@ class MIHash(LinearHasher):
 
     def _check_params(self) -> None:
         super()._check_params()
-        for name in ("reservoir", "n_bins", "update_every"):
-            check_number(getattr(self, name), name)
-        for name in ("sharpness", "learning_rate"):
-            check_real(getattr(self, name), name)
-        check_real(self.threshold, "threshold", positive=False)
+        check_integer(self.reservoir, "reservoir")
+        check_integer(self.n_bins, "n_bins")
+        check_integer(self.update_every, "update_every")
+        check_real(self.sharpness, "sharpness")
+        check_real(self.learning_rate, "learning_rate")
+        check_real(self.threshold, "threshold", least=0)
         if self.gradient not in ("true", "published"):
-            raise ValueError(f'gradient={self.gradient!r} is unknown; pass "true" or "published".')
+            way = 'pass "true" or "published"'
+            raise ValueError(f"gradient={self.gradient!r} is unknown; {way}.")
 
     def _start(self, Z: np.ndarray) -> None:
         super()._start(Z)
-        self._used, self._n_steps = self._W, 0
-        self._items = np.zeros((self.reservoir + BLOCK, Z.shape[1]), np.float32)  # with room for a block behind it
+        self._used = self._W
+        self._n_steps = 0
+        # Behind the reservoir there is room for a block.
+        self._items = np.zeros((self.reservoir + BLOCK, Z.shape[1]), np.float32)
         self._keys = np.full(self.reservoir, np.inf)
         self._P = np.zeros((self.reservoir, self.n_bits), np.float32)
+        # The codes of the items by the hash functions in use.
         self._codes = _pack(self._P)
 
     def _learn(self, Z: np.ndarray, y: np.ndarray) -> None:
-        W, X, K, P, codes = (a.copy() for a in (self._W, self._items, self._keys, self._P, self._codes))
-        used, labels, t = self._used, getattr(self, "_labels", y[:0]), self._n_steps
-        rng = np.random.Generator(np.random.PCG64([self._seed, 2]).advance(t))  # goes on where it was after t samples
-        keys, n = rng.random(len(Z)), len(labels)
-        if n == 0:
-            n = min(self._least_warmup, len(Z))
-            X[:n], K[:n], labels, keys[:n] = Z[:n], keys[:n], y[:n], np.inf
-            _products(X[:n], W, P)
-            codes[:n] = _pack(P[:n])
-        slot = _slots(keys, K)
-        settings = float(self.sharpness), float(self.learning_rate), self.gradient == "published", self.n_bins
+        # The steps below write into these arrays.
+        self._W = self._W.copy()
+        self._items = self._items.copy()
+        self._keys = self._keys.copy()
+        self._P = self._P.copy()
+        self._codes = self._codes.copy()
+
+        # The generator continues where it was after the samples before.
+        source = np.random.PCG64([self._seed, 2]).advance(self._n_steps)
+        keys = np.random.Generator(source).random(len(Z))
+        if not hasattr(self, "_labels"):
+            self._fill(Z, y, keys)
+        slot = _slots(keys, self._keys)
         start = 0
         while start < len(Z):
-            stop = min(start + BLOCK, start + self.update_every - (t + start) % self.update_every, len(Z))
-            x, part, row, n_before = Z[start:stop], y[start:stop], np.arange(self.reservoir), n
-            X[n : n + len(x)], both = x, np.concatenate([labels, part])
-            G = np.empty((len(x), len(both)), np.float32)
-            _products(x, X[: len(both)], G)
-            n = _ascend(x, G, share_label(part, both), slot[start:stop], row, n, *settings, W, P)
-            new = np.flatnonzero(row[:n] >= n_before)
-            X[new], labels = X[row[new]], both[row[:n]]
-            F = np.empty((len(new), self.n_bits), np.float32)
-            _products(X[new], used, F)
-            codes[new] = _pack(F)
-            if (t + stop) % self.update_every == 0:
-                similar, now = share_label(labels, labels), _pack(P[:n])
-                if _gain(now, codes[:n], similar, self.n_bits) > self.threshold + 1e-9:  # more than rounding
-                    used, codes[:n] = W.copy(), now
+            # A block ends at the latest where the hash functions in use may be replaced.
+            n_left = self.update_every - self._n_steps % self.update_every
+            stop = min(start + BLOCK, start + n_left, len(Z))
+            rows = slice(start, stop)
+            self._learn_block(Z[rows], y[rows], slot[rows])
+            self._n_steps += stop - start
+            if self._n_steps % self.update_every == 0:
+                self._replace_used()
             start = stop
-        self._W, self._items, self._keys, self._P, self._codes = W, X, K, P, codes
-        self._used, self._labels, self._n_steps = used, labels, t + len(Z)
+
+    def _fill(self, Z: np.ndarray, y: np.ndarray, keys: np.ndarray) -> None:
+        """Put the first samples into the reservoir, and set their keys to infinity."""
+        n = min(self._least_warmup, len(Z))
+        self._items[:n] = Z[:n]
+        self._labels = y[:n]
+        self._keys[:n] = keys[:n]
+        # A sample with an infinite key is not put into the reservoir a second time.
+        keys[:n] = np.inf
+        _products(self._items[:n], self._W, self._P)
+        self._codes[:n] = _pack(self._P[:n])
+
+    def _learn_block(self, x: np.ndarray, y: np.ndarray, slot: np.ndarray) -> None:
+        """Learn from a block of samples, and put some of them into the reservoir."""
+        n = len(self._labels)
+        self._items[n : n + len(x)] = x
+        labels = np.concatenate([self._labels, y])
+        similar = share_label(y, labels)
+        G = np.empty((len(x), len(labels)), np.float32)
+        _products(x, self._items[: len(labels)], G)
+        row = np.arange(self.reservoir)
+        settings = (
+            float(self.sharpness),
+            float(self.learning_rate),
+            self.gradient == "published",
+            self.n_bins,
+        )
+        n_now = _ascend(x, G, similar, slot, row, n, *settings, self._W, self._P)
+
+        row = row[:n_now]
+        new = np.flatnonzero(row >= n)
+        self._items[new] = self._items[row[new]]
+        self._labels = labels[row]
+        F = np.empty((len(new), self.n_bits), np.float32)
+        _products(self._items[new], self._used, F)
+        self._codes[new] = _pack(F)
+
+    def _replace_used(self) -> None:
+        """Replace the hash functions in use by W, if its codes are better."""
+        n = len(self._labels)
+        similar = share_label(self._labels, self._labels)
+        now = _pack(self._P[:n])
+        gain = _gain(now, self._codes[:n], similar, self.n_bits)
+        if gain > self.threshold + ROUNDING:
+            self._used = self._W.copy()
+            self._codes[:n] = now
 
     def _decide(self, Z: np.ndarray) -> np.ndarray:
         return Z @ self._used.T
 
     @property
     def weights_(self) -> np.ndarray:
+        """The hash functions in use, (m, n_bits) float32."""
         self._check_fitted()
         return self._used.T.copy()

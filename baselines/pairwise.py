@@ -1,8 +1,8 @@
-"""Online hashing from pairs: OKH (Huang et al., IJCAI 2013) and AdaptHash (Cakir and Sclaroff, ICCV 2015).
+"""OKH (Huang et al., IJCAI 2013) and AdaptHash (Cakir and Sclaroff, ICCV 2015).
 
-Copy this file with hmoh.py, kernels.py and lsh.py. Both methods learn from pairs of consecutive samples, which are
-similar if they share a label: codes of a similar pair that differ in too many bits are pulled together, those of a
-dissimilar pair that differ in too few are pushed apart, and all other pairs are left alone.
+Both methods learn from pairs of consecutive samples, which are similar if they share a label.
+The codes of a similar pair that differ in too many bits are pulled together. Those of a
+dissimilar pair that differ in too few bits are pushed apart. All other pairs change nothing.
 
 >>> import numpy as np
 >>> rng = np.random.default_rng(0)
@@ -16,58 +16,83 @@ from __future__ import annotations
 
 import numpy as np
 
-from hmoh import _compiled, check_number
+from hmoh import check_integer, check_real, compiled
 from kernels import RBF
-from lsh import LinearHasher, check_real
+
+from .linear import LinearHasher
 
 __all__ = ["OKH", "AdaptHash"]
 
 
-class _Pairs(LinearHasher):
-    """What both methods share: random hyperplanes to begin with, and the similarity of the pairs of a stream."""
+class _PairHasher(LinearHasher):
+    """Base class of both methods: it makes pairs of the stream."""
 
-    _unit = 2
+    _update_size = 2
 
     def _pairs(self, Z: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """(n, 2, m) samples and n times whether they share a label; the odd sample at the end of a `fit` is dropped."""
+        """Return the pairs (n, 2, m), and for each whether it shares a label, (n,) bool.
+
+        An odd sample at the end of `fit` is dropped.
+        """
         n = len(Z) // 2
-        first, second = y[0 : 2 * n : 2], y[1 : 2 * n : 2]
-        return Z[: 2 * n].reshape(n, 2, Z.shape[1]), first == second if y.ndim == 1 else (first & second).any(axis=1)
+        pairs = Z[: 2 * n].reshape(n, 2, Z.shape[1])
+        first = y[0 : 2 * n : 2]
+        second = y[1 : 2 * n : 2]
+        if y.ndim == 1:
+            return pairs, first == second
+        return pairs, (first & second).any(axis=1)
 
 
-# ---- OKH ----------------------------------------------------------------------------------------------------------
+# ---- OKH --------------------------------------------------------------------------------
 
 
-@_compiled
+@compiled
 def _passive_aggressive(Z, similar, far, C, W):
-    """Correct W by the pairs Z, one after the other; a dissimilar pair is to differ in ``far`` bits."""
+    """Correct W by the pairs Z, one after the other.
+
+    Z (n, 2, m) float32, similar (n,) bool, W (bits, m) float32. A dissimilar pair is to differ
+    in `far` bits. C is the largest step, a float64.
+    """
     b, m = W.shape
-    f, move = np.empty((2, b), np.float32), np.empty((2, b), np.int8)  # of both samples: margins, and half of G - H
+    # For both samples: the margins, half of G - H, and the number of bits to flip.
+    f = np.empty((2, b), np.float32)
+    move = np.empty((2, b), np.int8)
     flips = np.empty(2, np.int64)
     for t in range(len(Z)):
         D = 0
         for k in range(b):
-            f0 = f1 = np.float32(0)
+            f0 = np.float32(0)
+            f1 = np.float32(0)
             for j in range(m):
                 f0 += W[k, j] * Z[t, 0, j]
                 f1 += W[k, j] * Z[t, 1, j]
-            f[0, k], f[1, k] = f0, f1
+            f[0, k] = f0
+            f[1, k] = f1
             D += (f0 > 0) != (f1 > 0)
         R = D if similar[t] else max(0, far - D)
         if R == 0:
             continue
-        move[:], flips[:] = 0, 0
+        # Flip the R bits with the smallest margins.
+        move[:] = 0
+        flips[:] = 0
         loss = np.sqrt(R)
         for _ in range(R):
-            side, bit, least = 0, -1, np.float32(np.inf)
+            side = 0
+            bit = -1
+            least = np.float32(np.inf)
             for k in range(b):
-                if ((f[0, k] > 0) != (f[1, k] > 0)) == similar[t] and move[0, k] == 0 and move[1, k] == 0:
+                differs = (f[0, k] > 0) != (f[1, k] > 0)
+                is_free = move[0, k] == 0 and move[1, k] == 0
+                if differs == similar[t] and is_free:
                     i = 0 if abs(f[0, k]) <= abs(f[1, k]) else 1
                     if abs(f[i, k]) < least:
-                        side, bit, least = i, k, abs(f[i, k])
+                        side = i
+                        bit = k
+                        least = abs(f[i, k])
             move[side, bit] = -1 if f[side, bit] > 0 else 1
             flips[side] += 1
             loss += 2 * least
+        # The squared norm of [z_i z_j] (G - H)^T.
         N = 0.0
         for i in range(2):
             for j in range(m):
@@ -80,23 +105,25 @@ def _passive_aggressive(Z, similar, far, C, W):
                         W[k, j] += (step * move[i, k]) * Z[t, i, j]
 
 
-class OKH(_Pairs):
-    """Online Kernel Hashing: passive-aggressive correction of the bits that are easiest to flip.
+class OKH(_PairHasher):
+    """Online Kernel Hashing: passive-aggressive correction of the bits that flip most easily.
 
-    For a pair with kernel features z_i and z_j, whose codes H, the signs of W^T z, differ in D of b bits,
+    For a pair with kernel features z_i and z_j, whose codes H, the signs of W^T z, differ in D
+    of b bits,
 
         R = D if similar, max(0, ceil(alpha b) - D) if not
 
-    bits are to change: of the bits that differ (similar) or agree (not) the R with the smallest margin |w_k.z|, each on
-    the side where it is smaller. With these flipped, H becomes the target codes G, and if R > 0
+    bits are to change. They are the R bits with the smallest margin |w_k.z| among the bits that
+    differ (if similar) or agree (if not), each on the side where it is smaller. With these bits
+    flipped, H becomes the target codes G, and if R > 0
 
         loss = sqrt(R) + 2 sum of the flipped margins,
         tau = min(C, loss / ||[z_i z_j] (G - H)^T||^2),      W += tau [z_i z_j] (G - H)^T .
 
-    Without the bound C a step brings the loss to zero. The features z are part of the method: a constant 1 and
-    exp(-||x - a||^2 / (2 eta^2)) for the first ``n_anchors`` samples a, eta set by as many after them. W starts as LSH.
-    The paper's (C, alpha), on rows of unit length (`UnitLength`): CIFAR-10 and MNIST (.001, .3), Places205 (.0001, .7),
-    NUS-WIDE (.001, .5).
+    Without the bound C a step brings the loss to zero. The features z are part of the method: a
+    constant 1 and exp(-||x - a||^2 / (2 eta^2)) for the first ``n_anchors`` samples a. As many
+    samples after them set eta. W starts as LSH. The paper's (C, alpha), on rows of unit length
+    (`UnitLength`): CIFAR-10 and MNIST (.001, .3), Places205 (.0001, .7), NUS-WIDE (.001, .5).
 
     On MNIST, mAP at 8, 16, 32, 48, 64 and 128 bits (mean of 3 splits, sd .01 to .03):
 
@@ -104,22 +131,24 @@ class OKH(_Pairs):
         bandwidth="mean"        .204 .259 .310 .333 .334 .389
         bandwidth="published"   .182 .200 .265 .279 .278 .298
 
-    The rows cannot be matched: the learner behind the paper's was only released as an unreadable binary. The .100 at
-    8 bits is what constant codes give. The published bandwidth invites them, as it squares a squared distance: features
-    crowd near .78, and 89% of the bits are constant to begin with (77% with "mean").
+    The paper's row cannot be matched, because its learner was only released as an unreadable
+    binary. The .100 at 8 bits is what constant codes give. The published bandwidth favours
+    them, because it squares a squared distance: features crowd near .78, and 89% of the bits
+    are constant at the start (77% with "mean").
 
     Parameters
     ----------
     n_bits : int
     aggressiveness : float
-        C, the largest step; ``numpy.inf`` for none.
+        C, the largest step. ``numpy.inf`` means no bound.
     alpha : float
         Dissimilar samples are to differ in this share of the bits.
     n_anchors : int
     bandwidth : {"mean", "published"}
-        eta^2 is the mean squared distance of samples to anchors, or the square of that, as in the published code.
-    feature_map, warmup, n_threads, random_state
-        As in `HMOH`; ``n_threads`` is not used. The anchors are taken from the samples after ``feature_map``.
+        eta^2 is the mean squared distance of samples to anchors, or the square of that, as in
+        the published code.
+    feature_map, warmup, random_state
+        As in `HMOH`. The anchors are taken from the samples after ``feature_map``.
 
     Attributes
     ----------
@@ -134,12 +163,13 @@ class OKH(_Pairs):
 
     Examples
     --------
-    >>> X, y = np.array([[1.0, 0.0], [0.0, 1.0], [0.0, 1.0]] * 10), np.array([0, 1, 1] * 10)
+    >>> X = np.array([[1.0, 0.0], [0.0, 1.0], [0.0, 1.0]] * 10)
+    >>> y = np.array([0, 1, 1] * 10)
     >>> OKH(n_bits=4, n_anchors=2, random_state=0).fit(X, y).weights_.shape
     (3, 4)
     """
 
-    _saved = (*_Pairs._saved, "_anchors", "_eta2")
+    _saved = (*_PairHasher._saved, "_anchors", "_eta2")
 
     def __init__(
         self,
@@ -150,20 +180,25 @@ class OKH(_Pairs):
         n_anchors: int = 300,
         bandwidth: str = "mean",
         warmup: int | None = None,
-        n_threads: int | None = None,
         random_state: int | np.random.Generator | None = None,
     ):
-        self.n_bits, self.feature_map, self.aggressiveness, self.alpha = n_bits, feature_map, aggressiveness, alpha
-        self.n_anchors, self.bandwidth = n_anchors, bandwidth
-        self.warmup, self.n_threads, self.random_state = warmup, n_threads, random_state
+        self.n_bits = n_bits
+        self.feature_map = feature_map
+        self.aggressiveness = aggressiveness
+        self.alpha = alpha
+        self.n_anchors = n_anchors
+        self.bandwidth = bandwidth
+        self.warmup = warmup
+        self.random_state = random_state
 
     def _check_params(self) -> None:
         super()._check_params()
-        check_real(self.aggressiveness, "aggressiveness", positive=False, most=np.inf)
-        check_real(self.alpha, "alpha", positive=False, most=1)
-        check_number(self.n_anchors, "n_anchors")
+        check_real(self.aggressiveness, "aggressiveness", least=0, most=np.inf)
+        check_real(self.alpha, "alpha", least=0, most=1)
+        check_integer(self.n_anchors, "n_anchors")
         if self.bandwidth not in ("mean", "published"):
-            raise ValueError(f'bandwidth={self.bandwidth!r} is unknown; pass "mean" or "published".')
+            way = 'pass "mean" or "published"'
+            raise ValueError(f"bandwidth={self.bandwidth!r} is unknown; {way}.")
 
     @property
     def _least_warmup(self) -> int:
@@ -171,17 +206,23 @@ class OKH(_Pairs):
 
     def _start(self, Z: np.ndarray) -> None:
         rbf = RBF(self.n_anchors, divisor=1).fit(Z[: self._least_warmup])
-        self._anchors, self._eta2 = rbf.anchors_, rbf.eta2_ if self.bandwidth == "mean" else rbf.eta2_**2
+        self._anchors = rbf.anchors_
+        self._eta2 = rbf.eta2_
+        if self.bandwidth == "published":
+            self._eta2 = rbf.eta2_**2
         super()._start(self._kernel(Z[:1]))
 
     def _kernel(self, Z: np.ndarray) -> np.ndarray:
+        """Return the kernel features of Z, (n, n_anchors + 1) float32."""
         rbf = RBF(self.n_anchors)
-        rbf.anchors_, rbf.eta2_ = self._anchors, self._eta2
+        rbf.anchors_ = self._anchors
+        rbf.eta2_ = self._eta2
         return np.column_stack([rbf.transform(Z), np.ones(len(Z), np.float32)])
 
     def _learn(self, Z: np.ndarray, y: np.ndarray) -> None:
         pairs, similar = self._pairs(self._kernel(Z), y)
-        far = int(np.ceil(round(self.alpha * self.n_bits, 9)))  # .07 * 100 is a little more than 7
+        # Rounded first, because .07 * 100 is a little more than 7.
+        far = int(np.ceil(round(self.alpha * self.n_bits, 9)))
         W = self._W.copy()
         _passive_aggressive(pairs, similar, far, float(self.aggressiveness), W)
         self._W = W
@@ -190,34 +231,43 @@ class OKH(_Pairs):
         return super()._decide(self._kernel(Z))
 
 
-# ---- AdaptHash ----------------------------------------------------------------------------------------------------
+# ---- AdaptHash --------------------------------------------------------------------------
 
 
-@_compiled
+@compiled
 def _gradient(G, similar, far, learning_rate, ortho):
-    """Turn G = W [W; x_i; x_j]^T into the coefficients of the step W -= G [W; x_i; x_j]; whether there is one to make.
+    """Turn G = W [W; x_i; x_j]^T into the coefficients of the step W -= G [W; x_i; x_j].
 
-    ``far`` is alpha b: a similar pair may differ in b - far bits, a dissimilar one has to differ in far.
+    G (bits, bits + 2) float32; similar is a bool, and the other arguments are float64. `far` is
+    alpha b: a similar pair may differ in b - far bits, and a dissimilar pair has to differ in
+    far. Return whether there is a step to make.
     """
     b = len(G)
-    half, D, inner = np.float32(0.5), 0, np.float32(0)
+    half = np.float32(0.5)
+    D = 0
+    inner = np.float32(0)
     for k in range(b):
         D += (G[k, b] > 0) != (G[k, b + 1] > 0)
         inner += np.tanh(half * G[k, b]) * np.tanh(half * G[k, b + 1])
     loss = D - (b - far) if similar else far - D
     if loss <= 0:
         return False
-    scale = np.float32(learning_rate) * (inner - b if similar else inner + b)
+    # Keep the wrong bits with the largest margins.
     keep = np.zeros(b, np.bool_)
     for _ in range(np.int64(np.ceil(loss))):
-        bit, most = -1, np.float32(-1)
+        bit = -1
+        most = np.float32(-1)
         for k in range(b):
+            differs = (G[k, b] > 0) != (G[k, b + 1] > 0)
             size = max(abs(G[k, b]), abs(G[k, b + 1]))
-            if ((G[k, b] > 0) != (G[k, b + 1] > 0)) == similar and not keep[k] and size > most:
-                bit, most = k, size
+            if differs == similar and not keep[k] and size > most:
+                bit = k
+                most = size
         keep[bit] = True
+    scale = np.float32(learning_rate) * (inner - b if similar else inner + b)
     for k in range(b):
-        w, z = np.tanh(half * G[k, b]), np.tanh(half * G[k, b + 1])
+        w = np.tanh(half * G[k, b])
+        z = np.tanh(half * G[k, b + 1])
         G[k, b] = scale * z * (1 - w * w) if keep[k] else 0
         G[k, b + 1] = scale * w * (1 - z * z) if keep[k] else 0
         G[k, k] -= 1
@@ -226,9 +276,12 @@ def _gradient(G, similar, far, learning_rate, ortho):
     return True
 
 
-@_compiled
+@compiled
 def _to_unit_length(W):
-    """Scale the rows of W to length one, in place."""
+    """Scale the rows of W to length one, in place.
+
+    W (bits, m) float32.
+    """
     for k in range(len(W)):
         squared = np.float32(0)
         for j in range(W.shape[1]):
@@ -236,26 +289,31 @@ def _to_unit_length(W):
         scale = 1 / np.sqrt(max(squared, np.float32(1e-30)))
         for j in range(W.shape[1]):
             w = scale * W[k, j]
-            # The weight of a feature that is always 0 decays for ever, and numbers below 1e-38 are 20 times as slow.
+            # The weight of a feature that is always 0 decays for ever, and computing with
+            # numbers below 1e-38 is 20 times as slow.
             W[k, j] = w if abs(w) > np.float32(1e-30) else np.float32(0)
 
 
-class AdaptHash(_Pairs):
-    """Adaptive hashing: gradient steps on the wrong bits of a pair, and hash functions kept nearly orthogonal.
+class AdaptHash(_PairHasher):
+    """Adaptive hashing: gradient steps on the wrong bits of a pair.
 
-    For a pair x_i, x_j whose codes differ in D of b bits, with s = 1 if it is similar and -1 if not,
+    The hash functions are kept nearly orthogonal. For a pair x_i, x_j whose codes differ in D
+    of b bits, with s = 1 if it is similar and -1 if not,
 
         loss = max(0, D - (1 - alpha) b) if similar, max(0, alpha b - D) if not .
 
-    If it is above 0, then of the wrong bits, which differ in a similar pair and agree in another, the ceil(loss) with
-    the largest margin on either side are corrected. With the soft codes w = tanh(W^T x_i / 2), z = tanh(W^T x_j / 2),
-    a step goes down the gradient of (w.z - b s)^2 on these bits,
+    If it is above 0, some of the wrong bits are corrected. A bit is wrong if it differs in a
+    similar pair or agrees in a dissimilar pair. The ceil(loss) wrong bits with the largest
+    margin on either side are corrected. With the soft codes w = tanh(W^T x_i / 2),
+    z = tanh(W^T x_j / 2), a step goes down the gradient of (w.z - b s)^2 on these bits,
 
         W_k -= eta (w.z - b s) (z_k (1 - w_k^2) x_i + w_k (1 - z_k^2) x_j) ,
 
-    on all bits that of the penalty ||W^T W - I||^2, W -= lambda W (W^T W - I), both from the W before, and then scales
-    the columns of W to length one: O(d b^2) a pair. W starts as LSH. The paper's (alpha, lambda, eta): CIFAR-10 and
-    Places205 (.9, .01, .1), MNIST (.8, .01, .2), NUS-WIDE (1, .01, .5), on rows of unit length (`UnitLength`).
+    and on all bits down that of the penalty ||W^T W - I||^2, W -= lambda W (W^T W - I). Both
+    are computed from the W before. Then the columns of W are scaled to length one. A pair costs
+    O(d b^2). W starts as LSH. The paper's (alpha, lambda, eta): CIFAR-10 and Places205
+    (.9, .01, .1), MNIST (.8, .01, .2), NUS-WIDE (1, .01, .5), on rows of unit length
+    (`UnitLength`).
 
     On MNIST, mAP at 8, 16, 32, 48, 64 and 128 bits (mean of 3 splits, sd .01 to .04):
 
@@ -263,20 +321,22 @@ class AdaptHash(_Pairs):
         here          .139 .243 .321 .312 .295 .257
         never trained .175 .212 .258 .311 .318 .378
 
-    Longer codes get worse here as there, because bits repeat each other: at 128 bits the one most like a bit has a
-    correlation of .85 with it, against .30 for random hyperplanes (one split).
+    Longer codes get worse here as in the paper, because bits repeat each other. At 128 bits,
+    the bit most like a given bit has a correlation of .85 with it, against .30 for random
+    hyperplanes (one split).
 
     Parameters
     ----------
     n_bits : int
     alpha : float
-        Dissimilar samples are to differ in this share of the bits, similar ones to agree in it.
+        Dissimilar samples are to differ in this share of the bits, and similar ones to agree
+        in it.
     ortho : float
-        lambda, the weight of the penalty; 0 for none.
+        lambda, the weight of the penalty. 0 means no penalty.
     learning_rate : float
         eta.
-    feature_map, warmup, n_threads, random_state
-        As in `HMOH`; ``n_threads`` is not used.
+    feature_map, warmup, random_state
+        As in `HMOH`.
 
     Attributes
     ----------
@@ -290,7 +350,8 @@ class AdaptHash(_Pairs):
 
     Examples
     --------
-    >>> X, y = np.array([[1.0, 0.0], [0.0, 1.0], [0.0, 1.0]] * 10), np.array([0, 1, 1] * 10)
+    >>> X = np.array([[1.0, 0.0], [0.0, 1.0], [0.0, 1.0]] * 10)
+    >>> y = np.array([0, 1, 1] * 10)
     >>> AdaptHash(n_bits=4, random_state=0).fit(X, y).weights_.shape
     (2, 4)
     """
@@ -303,28 +364,34 @@ class AdaptHash(_Pairs):
         ortho: float = 0.01,
         learning_rate: float = 0.2,
         warmup: int | None = None,
-        n_threads: int | None = None,
         random_state: int | np.random.Generator | None = None,
     ):
-        self.n_bits, self.feature_map = n_bits, feature_map
-        self.alpha, self.ortho, self.learning_rate = alpha, ortho, learning_rate
-        self.warmup, self.n_threads, self.random_state = warmup, n_threads, random_state
+        self.n_bits = n_bits
+        self.feature_map = feature_map
+        self.alpha = alpha
+        self.ortho = ortho
+        self.learning_rate = learning_rate
+        self.warmup = warmup
+        self.random_state = random_state
 
     def _check_params(self) -> None:
         super()._check_params()
-        check_real(self.alpha, "alpha", positive=False, most=1)
-        check_real(self.ortho, "ortho", positive=False)
-        check_real(self.learning_rate, "learning_rate", positive=False)
+        check_real(self.alpha, "alpha", least=0, most=1)
+        check_real(self.ortho, "ortho", least=0)
+        check_real(self.learning_rate, "learning_rate", least=0)
 
     def _learn(self, Z: np.ndarray, y: np.ndarray) -> None:
         pairs, similar = self._pairs(Z, y)
-        far, steps = round(self.alpha * self.n_bits, 9), (float(self.learning_rate), float(self.ortho))
-        A = np.concatenate([self._W, np.empty((2, Z.shape[1]), np.float32)])  # W and a pair, for one product with both
+        far = round(self.alpha * self.n_bits, 9)
+        learning_rate = float(self.learning_rate)
+        ortho = float(self.ortho)
+        # W and a pair stand in one array, so that one product gives the products with both.
+        A = np.concatenate([self._W, np.empty((2, Z.shape[1]), np.float32)])
         W = A[: self.n_bits]
-        for pair, same in zip(pairs, similar, strict=True):
+        for pair, is_similar in zip(pairs, similar, strict=True):
             A[self.n_bits :] = pair
             G = W @ A.T
-            if _gradient(G, same, far, *steps):
+            if _gradient(G, is_similar, far, learning_rate, ortho):
                 W -= G @ A
                 _to_unit_length(W)
         self._W = W.copy()

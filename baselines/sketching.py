@@ -1,8 +1,9 @@
-"""Unsupervised online hashing from a sketch: SketchHash (Leng et al., CVPR 2015), FROSH (Chen et al., UAI 2017).
+"""SketchHash (Leng et al., CVPR 2015) and FROSH (Chen et al., UAI 2017).
 
-Copy this file with hmoh.py. The hash functions are the principal directions of all samples seen, rotated at random.
-They come from a few hundred rows B, whose B^T B stays near the scatter matrix of the stream while the samples are
-forgotten (Frequent Directions: Liberty, KDD 2013).
+Both are unsupervised and learn from a sketch of the stream. The hash functions are the
+principal directions of all samples seen, rotated at random. They come from a few hundred rows
+B. The samples are forgotten, but B^T B stays near the scatter matrix of the stream (Frequent
+Directions: Liberty, KDD 2013).
 
 >>> import numpy as np
 >>> X = np.random.default_rng(0).normal(size=(400, 20))
@@ -14,35 +15,46 @@ from __future__ import annotations
 
 import numpy as np
 
-from hmoh import NotFittedError, OnlineHasher, _compiled, check_number
+from hmoh import NotFittedError, OnlineHasher, check_integer, hadamard_product
+
+from .linear import check_bool
 
 __all__ = ["FROSH", "SketchHash"]
 
 
 def _singular(B: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Squared singular values of B, largest first, and the left singular vectors, from the small matrix B B^T."""
+    """Return the squared singular values of B, largest first, and the left singular vectors.
+
+    They come from the small matrix B B^T.
+    """
     values, U = np.linalg.eigh(B @ B.T)
     return np.maximum(values[::-1], 0), U[:, ::-1]
 
 
 def _shrink(B: np.ndarray, n_rows: int) -> np.ndarray:
-    """The first ``n_rows`` rows of sqrt(max(S^2 - theta, 0)) V^T for B = U S V^T, theta the next one's S^2.
+    """Return the first `n_rows` rows of sqrt(max(S^2 - theta, 0)) V^T for B = U S V^T.
 
-    As S V^T = U^T B, no V is needed, and nothing is divided by a small number.
+    theta is the S^2 of the row after them. Because S V^T = U^T B, no V is needed, and nothing
+    is divided by a small number.
     """
     S2, U = _singular(B)
     theta = S2[n_rows] if n_rows < len(S2) else 0.0
-    S2, U = S2[:n_rows], U[:, :n_rows]
-    shrunk = np.sqrt(1 - np.divide(theta, S2, out=np.ones_like(S2), where=theta < S2))
-    return (U * shrunk).T @ B
+    S2 = S2[:n_rows]
+    U = U[:, :n_rows]
+    lost_share = np.divide(theta, S2, out=np.ones_like(S2), where=theta < S2)
+    return (U * np.sqrt(1 - lost_share)).T @ B
 
 
-class _Sketch(OnlineHasher):
-    """What both methods share: the sketch of the stream about its mean, and the hash functions it gives."""
+class _SketchHasher(OnlineHasher):
+    """Base class of both methods: the sketch about the mean, and its hash functions.
+
+    A method provides `_insert(A, shift)`, which adds rows to the sketch.
+    """
 
     _saved = (*OnlineHasher._saved, "sketch_", "mean_", "_n", "_rotation")
-    _supervised = False
-    _hashing = None  # made of the sketch when a code is asked for
+    needs_labels = False
+    # W and mean W, computed from the sketch when a code is asked for.
+    _hashing = None
 
     @property
     def _n_rows(self) -> int:
@@ -50,44 +62,71 @@ class _Sketch(OnlineHasher):
 
     def _check_params(self) -> None:
         super()._check_params()
-        check_number(self.sketch_size, "sketch_size", least=2)
+        check_integer(self.sketch_size, "sketch_size", least=2)
 
     def _start(self, Z: np.ndarray) -> None:
-        if self.n_bits > Z.shape[1]:
-            reason = f"n_bits={self.n_bits} is more than the {Z.shape[1]} dimensions of the features"
-            raise ValueError(f"{reason}; lower n_bits, or pass a feature map that makes more, such as RBF().")
-        Q, R = np.linalg.qr(np.random.default_rng([self._seed, 1]).normal(size=(self.n_bits, self.n_bits)))
-        self._rotation = Q * np.sign(R.diagonal())  # so that every rotation is equally likely
-        self._clear(Z.shape[1])
+        n_features = Z.shape[1]
+        if self.n_bits > n_features:
+            reason = (
+                f"n_bits={self.n_bits} is more than the {n_features} dimensions of the features"
+            )
+            way = "lower n_bits, or pass a feature map that makes more, such as RBF()"
+            raise ValueError(f"{reason}; {way}.")
+        rng = np.random.default_rng([self._seed, 1])
+        Q, R = np.linalg.qr(rng.normal(size=(self.n_bits, self.n_bits)))
+        # With these signs every rotation is equally likely.
+        self._rotation = Q * np.sign(R.diagonal())
+        self._clear(n_features)
 
     def _clear(self, n_features: int) -> None:
-        self.sketch_, self.mean_, self._n = np.empty((0, n_features)), np.zeros(n_features), 0
+        """Forget the sketch and the mean."""
+        self.sketch_ = np.empty((0, n_features))
+        self.mean_ = np.zeros(n_features)
+        self._n = 0
 
     def _learn(self, Z: np.ndarray, y: None) -> None:
-        for start in range(0, len(Z), self._unit):
-            self._enter(Z[start : start + self._unit])
+        for start in range(0, len(Z), self._update_size):
+            self._learn_batch(Z[start : start + self._update_size])
         self._hashing = None
 
-    def _enter(self, batch: np.ndarray) -> None:
+    def _learn_batch(self, batch: np.ndarray) -> None:
         """Sketch the batch about its own mean, and the shift of the mean as one more row."""
-        n, m = self._n, len(batch)
+        n = self._n
+        m = len(batch)
         mean = batch.mean(axis=0, dtype=np.float64)
         shift = mean - self.mean_
-        self._insert(batch - mean, np.sqrt(n * m / (n + m)) * shift[None] if n else np.empty((0, len(shift))))
-        self.mean_, self._n = self.mean_ + m / (n + m) * shift, n + m
+        shift_rows = np.empty((0, len(shift)))
+        if n > 0:
+            shift_rows = np.sqrt(n * m / (n + m)) * shift[None]
+        self._insert(batch - mean, shift_rows)
+        self.mean_ = self.mean_ + m / (n + m) * shift
+        self._n = n + m
 
     def _hash_functions(self) -> tuple[np.ndarray, np.ndarray]:
-        """W and mu W."""
+        """Return W (m, n_bits) and mu W (n_bits,), both float32."""
         if self._n == 0:
-            raise NotFittedError(f"seen {self.n_seen_} of {self._unit} samples of the first batch; pass more.")
+            seen = f"seen {self.n_seen_} of {self._update_size} samples of the first batch"
+            raise NotFittedError(f"{seen}; pass more to partial_fit.")
         if self._hashing is None:
-            S2, U = (a[..., : self.n_bits] for a in _singular(self.sketch_))
-            noise = len(self.sketch_) * np.finfo(float).eps * S2[0]  # fewer samples than bits have fewer directions
-            V = self.sketch_.T @ (U * np.divide(1, np.sqrt(S2), out=np.zeros_like(S2), where=noise < S2))
-            V *= np.sign(np.take_along_axis(V, np.abs(V).argmax(axis=0)[None], axis=0))  # a direction has no sign
-            W = V @ self._rotation[: len(S2)]
-            self._hashing = W.astype(np.float32), (self.mean_ @ W).astype(np.float32)
+            V = self._principal_directions()
+            W = V @ self._rotation[: V.shape[1]]
+            offset = self.mean_ @ W
+            self._hashing = (W.astype(np.float32), offset.astype(np.float32))
         return self._hashing
+
+    def _principal_directions(self) -> np.ndarray:
+        """Return the principal directions of the sketch, (m, at most n_bits) float64."""
+        S2, U = _singular(self.sketch_)
+        S2 = S2[: self.n_bits]
+        U = U[:, : self.n_bits]
+        # Fewer samples than bits have fewer directions. The others are left at zero.
+        noise = len(self.sketch_) * np.finfo(float).eps * S2[0]
+        scale = np.divide(1, np.sqrt(S2), out=np.zeros_like(S2), where=noise < S2)
+        V = self.sketch_.T @ (U * scale)
+        # A direction has no sign, so its largest entry is made positive.
+        largest = np.abs(V).argmax(axis=0)
+        V *= np.sign(V[largest, np.arange(V.shape[1])])
+        return V
 
     def _decide(self, Z: np.ndarray) -> np.ndarray:
         W, offset = self._hash_functions()
@@ -95,26 +134,31 @@ class _Sketch(OnlineHasher):
 
     @property
     def weights_(self) -> np.ndarray:
+        """The hash functions, (m, n_bits) float32."""
         self._check_fitted()
-        return self._hash_functions()[0].copy()
+        W, _ = self._hash_functions()
+        return W.copy()
 
 
-class SketchHash(_Sketch):
-    """Online Sketching Hashing: principal directions of the stream, kept in a sketch of a few hundred rows.
+class SketchHash(_SketchHasher):
+    """Online Sketching Hashing: principal directions of the stream, from a sketch.
 
-    A batch of m samples with mean c enters the sketch B as its centred rows x - c and, for n samples before it with
-    mean mu, as one row sqrt(n m / (n + m)) (c - mu): all rows together have the scatter matrix of the stream about its
-    mean. When the l rows of B are taken and another comes, with B = U S V^T,
+    The sketch B has a few hundred rows. A batch of m samples with mean c enters it as its
+    centred rows x - c. If n samples with mean mu came before, one row
+    sqrt(n m / (n + m)) (c - mu) enters too. All rows together then have the scatter matrix of
+    the stream about its mean. When all l rows of B are in use and another row comes, with
+    B = U S V^T,
 
         B = sqrt(max(S^2 - theta, 0)) V^T,  theta = the square of singular value l/2 + 1 ,
 
-    so that half the rows are free again. For the rows A that went in, ||A^T A - B^T B||_2 <= ||A||_F^2 / (l/2 + 1). Now
+    so that half of the rows are free again. For the rows A that entered,
+    ||A^T A - B^T B||_2 <= ||A||_F^2 / (l/2 + 1). The hash functions are
 
         W = (the first b columns of V) R,   code(x) = (x - mu) W > 0
 
-    with a random rotation R, drawn once. After a shrink B has rank l/2, so l is at least 2 b. The paper's l is 100 on
-    Places205 and 200 on CIFAR-10, MNIST and NUS-WIDE, its batches have 50 samples, 150 from 64 bits up, of unit length
-    (`UnitLength`).
+    with a random rotation R, which is drawn once. After a shrink B has rank l/2, so l is at
+    least 2 b. The paper's l is 100 on Places205 and 200 on CIFAR-10, MNIST and NUS-WIDE. Its
+    batches have 50 samples, 150 from 64 bits up, of unit length (`UnitLength`).
 
     On MNIST, mAP at 8, 16, 32, 48, 64 and 128 bits (mean of 3 splits, sd .01, at 8 bits .03):
 
@@ -122,8 +166,9 @@ class SketchHash(_Sketch):
         here               .284 .333 .353 .370 .379 .409
         as_published=True  .272 .322 .352 .376 .391 .423
 
-    The last batch alone gives codes as good as the whole stream: 50 samples show the leading directions, and the others
-    tell little about the labels. At 8 bits the rotation that is drawn matters most, .24 to .33.
+    The last batch alone gives codes as good as the whole stream. 50 samples show the leading
+    directions, and the other directions tell little about the labels. The rotation that is
+    drawn has the largest effect at 8 bits, .24 to .33.
 
     Parameters
     ----------
@@ -132,12 +177,14 @@ class SketchHash(_Sketch):
     sketch_size : int
         l, raised to 2 ``n_bits`` if it is less.
     sketch_batch : int, optional
-        Samples per batch; an incomplete batch waits for more. By default 50, from 64 bits up 150.
+        Samples per batch. An incomplete batch is kept until the next call. By default 50, from
+        64 bits up 150.
     as_published : bool
-        Forget sketch and mean after every batch, as the published benchmark does: its methods are MATLAB value
-        classes, whose changes are lost. W then comes from the last batch alone, and mu is 0.
-    feature_map, warmup, n_threads, random_state
-        As in `HMOH`; ``n_threads`` is not used, matrix products run on the threads of numpy's BLAS.
+        Forget sketch and mean after every batch, as the published benchmark does: its methods
+        are MATLAB value classes, whose changes are lost. W then comes from the last batch
+        alone, and mu is 0.
+    feature_map, warmup, random_state
+        As in `HMOH`. Matrix products run on the threads of numpy's BLAS.
 
     Attributes
     ----------
@@ -168,63 +215,63 @@ class SketchHash(_Sketch):
         sketch_batch: int | None = None,
         as_published: bool = False,
         warmup: int | None = None,
-        n_threads: int | None = None,
         random_state: int | np.random.Generator | None = None,
     ):
-        self.n_bits, self.feature_map = n_bits, feature_map
-        self.sketch_size, self.sketch_batch, self.as_published = sketch_size, sketch_batch, as_published
-        self.warmup, self.n_threads, self.random_state = warmup, n_threads, random_state
+        self.n_bits = n_bits
+        self.feature_map = feature_map
+        self.sketch_size = sketch_size
+        self.sketch_batch = sketch_batch
+        self.as_published = as_published
+        self.warmup = warmup
+        self.random_state = random_state
 
     @property
-    def _unit(self) -> int:
-        return self.sketch_batch or (50 if self.n_bits < 64 else 150)
+    def _update_size(self) -> int:
+        if self.sketch_batch is not None:
+            return self.sketch_batch
+        return 50 if self.n_bits < 64 else 150
 
     def _check_params(self) -> None:
         super()._check_params()
-        check_number(self.sketch_batch, "sketch_batch", optional=True)
+        check_integer(self.sketch_batch, "sketch_batch", optional=True)
+        check_bool(self.as_published, "as_published")
 
-    def _enter(self, batch: np.ndarray) -> None:
+    def _learn_batch(self, batch: np.ndarray) -> None:
+        n_features = batch.shape[1]
         if self.as_published:
-            self._clear(batch.shape[1])
-        super()._enter(batch)
+            self._clear(n_features)
+        super()._learn_batch(batch)
         if self.as_published:
-            self.mean_ = np.zeros(batch.shape[1])
+            self.mean_ = np.zeros(n_features)
 
     def _insert(self, A: np.ndarray, shift: np.ndarray) -> None:
         rows = np.concatenate([A, shift])
-        while len(rows):
+        while len(rows) > 0:
             if len(self.sketch_) == self._n_rows:
                 self.sketch_ = _shrink(self.sketch_, self._n_rows // 2)
-            room = self._n_rows - len(self.sketch_)
-            self.sketch_, rows = np.concatenate([self.sketch_, rows[:room]]), rows[room:]
+            n_free = self._n_rows - len(self.sketch_)
+            self.sketch_ = np.concatenate([self.sketch_, rows[:n_free]])
+            rows = rows[n_free:]
 
 
-@_compiled
-def _walsh_hadamard(A):
-    """Multiply A from the left by Sylvester's Hadamard matrix, in place, in M log2(M) additions of rows."""
-    h = 1
-    while h < len(A):
-        for start in range(0, len(A), 2 * h):
-            for i in range(start, start + h):
-                for j in range(A.shape[1]):
-                    A[i, j], A[i + h, j] = A[i, j] + A[i + h, j], A[i, j] - A[i + h, j]
-        h *= 2
+class FROSH(_SketchHasher):
+    """FasteR Online Sketching Hashing: SketchHash with samples compressed before the sketch.
 
-
-class FROSH(_Sketch):
-    """FasteR Online Sketching Hashing: SketchHash whose samples are compressed before they are sketched.
-
-    As `SketchHash`, with blocks of hundreds of samples for batches. The m centred rows A of a block, filled up with
-    zeros to M, a power of two, become the q = l/2 rows
+    It works as `SketchHash`, with blocks of hundreds of samples as batches. The m centred rows
+    A of a block are padded with zeros to M rows, where M is a power of two. They become the
+    q = l/2 rows
 
         sqrt(M / q) S (H / sqrt(M)) D A
 
-    of a subsampled randomized Hadamard transform: random signs on the diagonal of D, Sylvester's matrix H, and a choice
-    S of q rows, drawn anew for every block (one of at most q rows stays as it is). They and the shift of the mean are
-    stacked under the l/2 rows of the sketch, and all are shrunk to l/2: one small decomposition for a whole block.
+    of a subsampled randomized Hadamard transform. D has random signs on its diagonal, H is
+    Sylvester's matrix, and S chooses q rows. D and S are drawn anew for every block. A block of
+    at most q rows is not changed. These rows and the shift of the mean are stacked under the
+    l/2 rows of the sketch, and all are shrunk to l/2. So a whole block needs one small
+    decomposition.
 
-    The paper only names the method. On MNIST (l = 200, mean of 3 splits) mAP is .296 .325 .355 .370 .378 .409 at 8, 16,
-    32, 48, 64 and 128 bits, as SketchHash's, in a third of its time.
+    The paper only names the method. On MNIST (l = 200, mean of 3 splits) mAP is .296 .325 .355
+    .370 .378 .409 at 8, 16, 32, 48, 64 and 128 bits, like that of SketchHash, in a third of its
+    time.
 
     Parameters
     ----------
@@ -233,8 +280,8 @@ class FROSH(_Sketch):
     sketch_size : int
         l, raised to 2 ``n_bits`` if it is less.
     block : int, optional
-        Samples per block; an incomplete block waits for more. By default 4 l.
-    feature_map, warmup, n_threads, random_state
+        Samples per block. An incomplete block is kept until the next call. By default 4 l.
+    feature_map, warmup, random_state
         As in `SketchHash`.
 
     Attributes
@@ -260,26 +307,36 @@ class FROSH(_Sketch):
         sketch_size: int = 200,
         block: int | None = None,
         warmup: int | None = None,
-        n_threads: int | None = None,
         random_state: int | np.random.Generator | None = None,
     ):
-        self.n_bits, self.feature_map, self.sketch_size, self.block = n_bits, feature_map, sketch_size, block
-        self.warmup, self.n_threads, self.random_state = warmup, n_threads, random_state
+        self.n_bits = n_bits
+        self.feature_map = feature_map
+        self.sketch_size = sketch_size
+        self.block = block
+        self.warmup = warmup
+        self.random_state = random_state
 
     @property
-    def _unit(self) -> int:
-        return self.block or 4 * self._n_rows
+    def _update_size(self) -> int:
+        return 4 * self._n_rows if self.block is None else self.block
 
     def _check_params(self) -> None:
         super()._check_params()
-        check_number(self.block, "block", optional=True)
+        check_integer(self.block, "block", optional=True)
 
     def _insert(self, A: np.ndarray, shift: np.ndarray) -> None:
         q = self._n_rows // 2
         if len(A) > q:
-            rng = np.random.default_rng([self._seed, 2, self._n])
-            mixed = np.zeros((1 << (len(A) - 1).bit_length(), A.shape[1]))
-            mixed[: len(A)] = rng.choice([-1.0, 1.0], size=(len(A), 1)) * A
-            _walsh_hadamard(mixed)
-            A = mixed[rng.choice(len(mixed), q, replace=False)] / np.sqrt(q)
+            A = self._compressed(A, q)
         self.sketch_ = _shrink(np.concatenate([self.sketch_, A, shift]), q)
+
+    def _compressed(self, A: np.ndarray, q: int) -> np.ndarray:
+        """Return q rows by a subsampled randomized Hadamard transform of A."""
+        n, n_features = A.shape
+        rng = np.random.default_rng([self._seed, 2, self._n])
+        order = 1 << (n - 1).bit_length()
+        padded = np.zeros((order, n_features))
+        padded[:n] = rng.choice([-1.0, 1.0], size=(n, 1)) * A
+        mixed = hadamard_product(padded)
+        chosen = rng.choice(order, q, replace=False)
+        return mixed[chosen] / np.sqrt(q)
