@@ -1,8 +1,11 @@
-"""The data sets of the paper's experiments, the sets that stand in for them, and the split into stream, database and
-queries.
+"""Load the data sets, and split them into stream, database and queries.
 
-    python datasets.py               # what is there, what is missing and how to get it
-    python datasets.py fetch NAME    # the paper's own features of "cifar10", "places205" or "nuswide"
+Four data sets ship with the project: MNIST, and one stand-in for each other benchmark of the paper.
+`study/originals.py` reads the paper's own files of those benchmarks, which do not ship.
+
+    python -m study.datasets               # list the data sets, and say how to get missing ones
+    python -m study.datasets fetch NAME    # download the paper's features of cifar10,
+                                           # places205 or nuswide
 
 >>> mnist = load("mnist")
 >>> mnist.features.shape, mnist.labels.shape
@@ -25,76 +28,107 @@ from typing import NamedTuple
 
 import numpy as np
 
-import readers
+from study import originals
 
-__all__ = ["Dataset", "Split", "available", "fetch", "load", "split", "unseen_split"]
+__all__ = [
+    "FOLDER",
+    "SHIPPED",
+    "Dataset",
+    "Split",
+    "Status",
+    "available",
+    "fetch",
+    "fingerprint",
+    "load",
+    "split",
+    "unseen_split",
+]
 
-FOLDER = Path(__file__).parent / "data"
+FOLDER = Path(__file__).parents[1] / "data"
 SHA256 = {
     "mnist.npz": "98c0021459d2a7d1b4d8db7db8acdab8ae40e37779558df3291e22ed155a5f6d",
     "cifar10_efficientnet.npz": "08d41f981c70ee3dbfc88a44d869f04949bdf11f030d02285bb54394b45e941b",
     "udhr205.npz": "47a928ca02870abe21796660a2a528fba459900387608c5d1576df5d56616406",
     "reuters10.npz": "110a9721f9795c9b63699b0685bd3433ee1dd6952589d55b5fdfb34e654d5573",
 }
-QUERIES = {"mnist": 1000, "cifar10": 1000, "places205": 4100, "nuswide": 2000}  # in the paper
+# The paper's sizes, by benchmark.
+QUERIES = {"mnist": 1000, "cifar10": 1000, "places205": 4100, "nuswide": 2000}
 STREAM = {"mnist": 20_000, "cifar10": 20_000, "places205": 100_000, "nuswide": 40_000}
-FEWEST = 20  # rows of a class in `unseen_split`, where rows have several labels
+# reuters10 is smaller than NUS-WIDE and has half as many queries.
+REUTERS_QUERIES = 1000
+# Where rows have several labels, `unseen_split` leaves every class at least this many rows.
+FEWEST = 20
 
 
 class Shipped(NamedTuple):
-    """A data set that ships with the project: the paper's benchmark that it is or stands in for, and what was done."""
+    """Describe a data set that ships with the project.
+
+    `role` is the benchmark of the paper that the set is or replaces. `notes` say how the features
+    were made. `n_train` counts the rows before the test part; it is 0 if there is no test part.
+    """
 
     role: str
     title: str
     notes: str
-    n_train: int = 0  # rows before the test part, if there is one
+    n_train: int = 0
 
 
 SHIPPED = {
-    "mnist": Shipped("mnist", "MNIST, as in the paper", "Pixels / 255.", 60_000),
+    "mnist": Shipped(
+        role="mnist",
+        title="MNIST, as in the paper",
+        notes="Pixels / 255.",
+        n_train=60_000,
+    ),
     "cifar10_efficientnet": Shipped(
-        "cifar10",
-        "CIFAR-10 by another network, STAND-IN for cifar10",
-        "EfficientNet-Lite0 features at 128 px, centred, PCA to 128, int8; the paper has VGG16 fc7. Sizes as there.",
-        50_000,
+        role="cifar10",
+        title="CIFAR-10 by another network, STAND-IN for cifar10",
+        notes="EfficientNet-Lite0 features at 128 px, centred, PCA to 128, int8. "
+        "The paper has VGG16 fc7 features. The sizes are the paper's.",
+        n_train=50_000,
     ),
     "udhr205": Shipped(
-        "places205",
-        "The Declaration of Human Rights in 205 languages, STAND-IN for places205",
-        "Fragments of text: hashed character 1-3-grams, TF-IDF, SVD to 128, int8. 20 queries per class as in the "
-        "paper, from articles of their own; the stream is half of the database, not 100K.",
+        role="places205",
+        title="The Declaration of Human Rights in 205 languages, STAND-IN for places205",
+        notes="Fragments of text: hashed character 1-3-grams, TF-IDF, SVD to 128, int8. "
+        "There are 20 queries per class, as in the paper, from separate articles. "
+        "The stream is half of the database, not 100K.",
     ),
     "reuters10": Shipped(
-        "nuswide",
-        "Reuters news on ten topics, STAND-IN for nuswide",
-        "log(1 + count) of 500 words. 1,000 queries, not 2,000; the stream is half of the database, not 40K.",
+        role="nuswide",
+        title="Reuters news on ten topics, STAND-IN for nuswide",
+        notes="log(1 + count) of 500 words. There are 1,000 queries, not 2,000. "
+        "The stream is half of the database, not 40K.",
     ),
 }
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Dataset:
-    """Features and labels of a data set.
+    """Hold the features and labels of a data set.
 
     Attributes
     ----------
     name : str
     features : (n, d) float32
-    labels : (n,) integers, or (n, L) 0/1 where a row may have several
+    labels : (n,) integers, or (n, L) 0/1 if a row may have several labels
     candidates : (k,) integers
-        Rows that queries are drawn from: the test part, where the data set has one.
+        The rows that queries are drawn from: the test part, or all rows if there is none.
     n_queries : int
-        As in the paper's experiments (half for `reuters10`); the same number of every class where rows have one label.
+        The paper's number of queries (half of it for `reuters10`). Every class gets the same
+        number where rows have one label.
     stream_size : int
-        As in the paper's experiments; `split` never streams more than half of the database.
+        The paper's length of the stream. `split` uses at most half of the database.
     role : {"mnist", "cifar10", "places205", "nuswide"}
-        The benchmark of the paper that this is, or stands in for: settings and printed values go by it.
+        The benchmark of the paper that this is or replaces. It selects the settings and the
+        printed values to compare with.
     stand_in_for : str or None
-        The name of the original, if this is not it.
+        The name of the original, if this is a stand-in.
     notes : str
-        What was done to the features, and where sizes differ from the paper's.
+        How the features were made, and which sizes differ from the paper's.
     groups : (n,) integers, optional
-        Rows of one group (an article of `udhr205`) are never on both sides of a split; for single labels.
+        Rows of one group (an article of `udhr205`) are never on both sides of a split. Groups are
+        used for single labels only.
     """
 
     name: str
@@ -110,21 +144,29 @@ class Dataset:
 
     @property
     def multi_label(self) -> bool:
+        """Tell whether a row may have several labels."""
         return self.labels.ndim == 2
 
     @property
     def classes(self) -> np.ndarray:
-        """The labels there are: values, or columns where a row may have several."""
-        return np.arange(self.labels.shape[1]) if self.multi_label else np.unique(self.labels)
+        """Return the classes: label values, or column numbers if rows may have several labels."""
+        if self.multi_label:
+            return np.arange(self.labels.shape[1])
+        return np.unique(self.labels)
 
     def __repr__(self) -> str:
         n, d = self.features.shape
-        stand_in = f", STAND-IN for {self.stand_in_for}" if self.stand_in_for else ""
-        return f"Dataset({self.name!r}, {n} x {d} features, {len(self.classes)} classes{stand_in})"
+        text = f"{self.name!r}, {n} x {d} features, {len(self.classes)} classes"
+        if self.stand_in_for:
+            text += f", STAND-IN for {self.stand_in_for}"
+        return f"Dataset({text})"
 
 
 class Split(NamedTuple):
-    """Row numbers of a data set; the stream is the first part of the database (but not in `unseen_split`)."""
+    """Hold the row numbers of the three parts of a data set.
+
+    The stream is the first part of the database, except in `unseen_split`.
+    """
 
     stream: np.ndarray
     database: np.ndarray
@@ -132,33 +174,82 @@ class Split(NamedTuple):
 
 
 def load(name: str) -> Dataset:
-    """Read a data set and check that it is whole.
+    """Read a data set, and check its file.
 
     Parameters
     ----------
     name : str
-        What ships with the project: "mnist", "cifar10_efficientnet", "udhr205" or "reuters10". Or, by the paper's
-        names, "cifar10", "places205" or "nuswide": the paper's features, if their file is in $HMOH_DATA or data/, and
-        otherwise what stands in for them, with a line on stderr that says so. (It is printed, not logged or warned of:
-        a log is silent unless set up, and a warning is an error to those who turn warnings into errors.)
+        A set that ships: "mnist", "cifar10_efficientnet", "udhr205" or "reuters10". Or one of the
+        paper's names "cifar10", "places205" or "nuswide": these give the paper's features if their
+        file is in $HMOH_DATA or data/. Otherwise they give the stand-in, and a line on stderr says
+        so. The line is printed because a log is silent by default, and because a warning can be
+        turned into an error.
     """
-    if name in readers.ORIGINALS:
-        original, path = readers.ORIGINALS[name], _find(name)
-        if path is not None:
-            features, labels, candidates = readers.read_original(name, path)
-            notes = "Features as they are."
-            return Dataset(name, features, labels, candidates, QUERIES[name], STREAM[name], name, None, notes)
+    source, path = _resolve(name)
+    if path is not None:
+        return _load_original(name, path)
+    if source != name:
+        file_name = originals.ORIGINALS[name].files[0]
         print(
-            f"{name}: {original.files[0]} is not there; using the STAND-IN {original.stand_in}. "
-            f"`python datasets.py fetch {name}` gets the paper's features.",
+            f"{name}: {file_name} is missing; using the STAND-IN {source}. "
+            f"`python -m study.datasets fetch {name}` downloads the paper's features.",
             file=sys.stderr,
         )
-        name = original.stand_in
-    if name not in SHIPPED:
-        known = ", ".join(f'"{known}"' for known in [*SHIPPED, *readers.ORIGINALS])
+    return _load_shipped(source)
+
+
+def fingerprint(name: str) -> str:
+    """Return a text that changes when the content of a data set changes.
+
+    Runs and verdicts that are kept on disk are stored under it. It does not read the data:
+
+    - for a set that ships, it is the sha256 that the file must have;
+    - for an original, see `originals.fingerprint`;
+    - for an original that is missing, it is the fingerprint of its stand-in.
+
+    Parameters
+    ----------
+    name : str
+        A name that `load` accepts.
+    """
+    source, path = _resolve(name)
+    if path is not None:
+        return originals.fingerprint(path)
+    return SHA256[f"{source}.npz"]
+
+
+def _resolve(name: str) -> tuple[str, Path | None]:
+    """Return the set that `load` reads for a name, and the path of the original if there is one."""
+    if name in SHIPPED:
+        return name, None
+    if name not in originals.ORIGINALS:
+        names = [*SHIPPED, *originals.ORIGINALS]
+        known = ", ".join(f'"{known}"' for known in names)
         raise ValueError(f"there is no data set {name!r}; pass {known}.")
+    path = _find(name)
+    if path is None:
+        return originals.ORIGINALS[name].stand_in, None
+    return name, path
+
+
+def _load_original(name: str, path: Path) -> Dataset:
+    features, labels, candidates = originals.read_original(name, path)
+    return Dataset(
+        name,
+        features,
+        labels,
+        candidates,
+        n_queries=QUERIES[name],
+        stream_size=STREAM[name],
+        role=name,
+        notes="Features as they are.",
+    )
+
+
+def _load_shipped(name: str) -> Dataset:
     role, _, notes, n_train = SHIPPED[name]
     arrays = _read(f"{name}.npz")
+
     features = arrays["X"].astype(np.float32)
     if name == "mnist":
         features /= 255
@@ -166,12 +257,14 @@ def load(name: str) -> Dataset:
         np.log1p(features, out=features)
     else:
         features *= arrays["scale"].astype(np.float32)
+
+    labels = arrays["Y"] if "Y" in arrays else arrays["y"].astype(np.int64)
     return Dataset(
         name,
         features,
-        labels=arrays["Y"] if "Y" in arrays else arrays["y"].astype(np.int64),
+        labels,
         candidates=np.arange(n_train, len(features)),
-        n_queries=1000 if name == "reuters10" else QUERIES[role],
+        n_queries=REUTERS_QUERIES if name == "reuters10" else QUERIES[role],
         stream_size=STREAM[role],
         role=role,
         stand_in_for=None if name == role else role,
@@ -181,43 +274,56 @@ def load(name: str) -> Dataset:
 
 
 def _read(file_name: str) -> dict[str, np.ndarray]:
-    """The arrays of a shipped file, after its checksum."""
+    """Return the arrays of a file that ships, after a check of its sha256."""
     path = FOLDER / file_name
     remedy = f"restore it with `git checkout data/{file_name}`."
     if not path.exists():
         raise FileNotFoundError(f"{path} is missing; {remedy}")
     raw = path.read_bytes()
-    if not _is_whole(raw, file_name):
-        raise ValueError(f"{path} is not the file that ships with the project (its sha256 differs); {remedy}")
+    if not _is_intact(raw, file_name):
+        raise ValueError(
+            f"{path} is not the file that ships with the project "
+            f"(its sha256 differs); {remedy}"
+        )
     with np.load(io.BytesIO(raw), allow_pickle=False) as file:
         return {name: file[name] for name in file.files}
 
 
-def _is_whole(raw: bytes, file_name: str) -> bool:
+def _is_intact(raw: bytes, file_name: str) -> bool:
     return hashlib.sha256(raw).hexdigest() == SHA256[file_name]
 
 
 def _folders() -> list[Path]:
-    """Where the paper's files are looked for; the first is where they are fetched to."""
+    """Return the folders to search for the paper's files; downloads go to the first one."""
     own = os.environ.get("HMOH_DATA")
-    return [Path(own), FOLDER] if own else [FOLDER]
+    if own:
+        return [Path(own), FOLDER]
+    return [FOLDER]
 
 
 def _find(name: str) -> Path | None:
-    paths = (folder / file for folder in _folders() for file in readers.ORIGINALS[name].files)
-    return next((path for path in paths if path.exists()), None)
+    """Return the path of the paper's file of a data set, or None if it is missing."""
+    for folder in _folders():
+        for file_name in originals.ORIGINALS[name].files:
+            path = folder / file_name
+            if path.exists():
+                return path
+    return None
 
 
 def split(dataset: Dataset, seed: int) -> Split:
-    """The paper's split (Sec. 4.1): queries; the rest, shuffled, is the database, and its beginning the stream.
+    """Split a data set into parts of the paper's sizes (Sec. 4.1).
 
-    Queries are 100 of every class (MNIST, CIFAR-10; of the test images), 20 of every class (Places205) or 2,000 of all
-    rows (NUS-WIDE); streams are 20K, 20K, 100K and 40K long. Stand-ins are smaller: `reuters10` has 1,000 queries, and
-    neither it nor `udhr205` streams more than half of the database. The queries of `udhr205` come from articles that
-    are drawn first and are in no other part, so that no sentence is on both sides; their other rows are left out.
+    Queries are drawn first. The other rows, shuffled, are the database. The first part of the
+    database is the stream.
 
-    That queries come from the test images only, as in the published loaders, matters: with queries from all of MNIST,
-    mAP at 16 bits is .81 with a standard deviation of .015 over splits, instead of .83 with .008.
+    Queries are drawn from the test images where the set has a test part. There are 100 per class
+    (MNIST, CIFAR-10), 20 per class (Places205) or 2,000 in all (NUS-WIDE). Streams have 20K, 20K,
+    100K and 40K rows. Two stand-ins are smaller: `reuters10` has 1,000 queries, and the streams of
+    `reuters10` and `udhr205` are at most half of the database.
+
+    The queries of `udhr205` come from articles that are drawn first and are in no other part, so
+    no sentence is on both sides. The other rows of these articles are not used.
 
     Parameters
     ----------
@@ -226,20 +332,27 @@ def split(dataset: Dataset, seed: int) -> Split:
         Decides the queries and the order of the stream.
     """
     rng = np.random.default_rng(seed)
-    queries, free = _draw_queries(dataset, np.ones(len(dataset.labels), bool), rng)
+    all_rows = np.ones(len(dataset.labels), bool)
+    queries, free = _draw_queries(dataset, all_rows, rng)
     database = rng.permutation(np.flatnonzero(free))
-    return Split(database[: min(dataset.stream_size, len(database) // 2)], database, queries)
+    n_stream = min(dataset.stream_size, len(database) // 2)
+    return Split(database[:n_stream], database, queries)
 
 
 def unseen_split(dataset: Dataset, seed: int) -> Split:
-    """A stream of some classes, database and queries of others that it never shows (the paper's unseen classes).
+    """Split a data set by classes: the stream has some classes, database and queries the others.
 
-    75 % of the classes, rounded half up (8 of 10, 154 of 205) and drawn at random, are seen. The stream has rows with
-    only seen labels, up to the paper's length; database and queries have rows with only unseen ones; rows with both are
-    left out. Queries are as many per class as in `split`, or, where rows have several labels, as many in all but at
-    most half of the rows; classes are then drawn again while one, seen or unseen, is left with fewer than 20 rows. (In
-    `reuters10` this keeps grain, wheat and corn seen: the latter two hardly ever stand without the first, and a search
-    among one unseen class only is perfect whatever the codes.)
+    This is the paper's experiment on unseen classes. Of the classes, 75 %, rounded half up (8 of
+    10, 154 of 205) and drawn at random, are seen. The stream has rows with only seen labels, up to
+    the paper's length. Database and queries have rows with only unseen labels. Rows with both kinds
+    are not used.
+
+    Where rows have one label, there are as many queries per class as in `split`. Where rows have
+    several labels, there are as many in all as in `split`, but at most half of the rows. The
+    classes are then drawn again while one class, seen or unseen, has fewer than 20 rows left.
+    In `reuters10` this keeps grain, wheat and corn seen, because wheat and corn hardly ever occur
+    without grain. Otherwise a single unseen class could remain, and a search among the rows of one
+    class is perfect for any codes.
 
     Parameters
     ----------
@@ -248,70 +361,109 @@ def unseen_split(dataset: Dataset, seed: int) -> Split:
         Decides the classes, the queries and the order of the stream.
     """
     rng = np.random.default_rng(seed)
+    only_seen, only_unseen = _divide_classes(dataset, rng)
+    queries, free = _draw_queries(dataset, only_unseen, rng)
+    database = rng.permutation(np.flatnonzero(free & only_unseen))
+    stream = rng.permutation(np.flatnonzero(free & only_seen))
+    return Split(stream[: dataset.stream_size], database, queries)
+
+
+def _divide_classes(
+    dataset: Dataset, rng: np.random.Generator
+) -> tuple[np.ndarray, np.ndarray]:
+    """Draw the seen classes; mark the rows with only seen and those with only unseen labels."""
     n_seen = int(0.75 * len(dataset.classes) + 0.5)
     for _ in range(1000):
         classes = rng.permutation(dataset.classes)
-        seen, unseen = _has_any(dataset, classes[:n_seen]), _has_any(dataset, classes[n_seen:])
-        if not dataset.multi_label or dataset.labels[seen ^ unseen].sum(axis=0).min() >= FEWEST:
-            break
-    else:
-        raise ValueError(
-            f"however the classes of {dataset.name} are divided, one is left with fewer than {FEWEST} rows that do not "
-            "have labels of both kinds; take a larger data set."
-        )
-    queries, free = _draw_queries(dataset, unseen & ~seen, rng)
-    database = rng.permutation(np.flatnonzero(free & unseen & ~seen))
-    stream = rng.permutation(np.flatnonzero(free & seen & ~unseen))[: dataset.stream_size]
-    return Split(stream, database, queries)
+        seen = _has_any(dataset, classes[:n_seen])
+        unseen = _has_any(dataset, classes[n_seen:])
+        only_seen = seen & ~unseen
+        only_unseen = unseen & ~seen
+        if not dataset.multi_label:
+            return only_seen, only_unseen
+        used = dataset.labels[only_seen | only_unseen]
+        if used.sum(axis=0).min() >= FEWEST:
+            return only_seen, only_unseen
+    raise ValueError(
+        f"the classes of {dataset.name} were divided in 1,000 ways, and each way left "
+        f"a class with fewer than {FEWEST} rows that do not have both seen and unseen "
+        "labels; take a larger data set."
+    )
 
 
 def _has_any(dataset: Dataset, classes: np.ndarray) -> np.ndarray:
-    """Which rows have at least one of these labels."""
-    return dataset.labels[:, classes].any(axis=1) if dataset.multi_label else np.isin(dataset.labels, classes)
+    """Mark the rows that have at least one of these labels."""
+    if dataset.multi_label:
+        return dataset.labels[:, classes].any(axis=1)
+    return np.isin(dataset.labels, classes)
 
 
-def _draw_queries(dataset: Dataset, allowed: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-    """Queries among the allowed rows, and which of all rows are then free for stream and database."""
-    drawn = rng.permutation(dataset.candidates[allowed[dataset.candidates]])
+def _draw_queries(
+    dataset: Dataset, allowed: np.ndarray, rng: np.random.Generator
+) -> tuple[np.ndarray, np.ndarray]:
+    """Draw queries among the allowed rows; mark the rows left for stream and database."""
+    candidates = dataset.candidates[allowed[dataset.candidates]]
+    drawn = rng.permutation(candidates)
     free = np.ones(len(dataset.labels), bool)
     if dataset.multi_label:
-        queries = drawn[: min(dataset.n_queries, allowed.sum() // 2)]
+        n_queries = min(dataset.n_queries, allowed.sum() // 2)
+        queries = drawn[:n_queries]
     else:
         each = dataset.n_queries // len(dataset.classes)
         if dataset.groups is not None:
-            held = _hold_out(dataset, drawn, each, rng)
-            drawn, free = drawn[held[drawn]], ~held
-        by_label = drawn[np.argsort(dataset.labels[drawn], kind="stable")]
-        labels, start, count = np.unique(dataset.labels[by_label], return_index=True, return_counts=True)
-        if len(count) and count.min() < each:
-            few = count.argmin()
-            raise ValueError(
-                f"class {labels[few]} of {dataset.name} has {count[few]} rows to draw queries from, but {each} are "
-                f"needed; pass dataclasses.replace(dataset, n_queries={count[few] * len(dataset.classes)}) or fewer."
-            )
-        queries = by_label[start[:, None] + np.arange(each)].ravel()
+            held_out = _hold_out(dataset, drawn, each, rng)
+            drawn = drawn[held_out[drawn]]
+            free = ~held_out
+        queries = _first_of_each_class(dataset, drawn, each)
     free[queries] = False
-    if not len(queries) or not (free & allowed).any():
+
+    n_left = (free & allowed).sum()
+    if len(queries) == 0 or n_left == 0:
         raise ValueError(
-            f"{dataset.name} leaves {len(queries)} queries and {(free & allowed).sum()} rows to search, but both need "
-            "one or more; take another seed or a larger data set."
+            f"{dataset.name} leaves {len(queries)} queries and {n_left} rows to search, "
+            "but both need one or more; take another seed or a larger data set."
         )
     return queries, free
 
 
-def _hold_out(dataset: Dataset, drawn: np.ndarray, each: int, rng: np.random.Generator) -> np.ndarray:
-    """Which rows are in the queries' groups: as few, drawn at random, as give every class `each` of the drawn rows."""
+def _first_of_each_class(dataset: Dataset, drawn: np.ndarray, each: int) -> np.ndarray:
+    """Return the first `each` of the drawn rows of every class, class by class."""
+    by_class = drawn[np.argsort(dataset.labels[drawn], kind="stable")]
+    classes, starts, counts = np.unique(
+        dataset.labels[by_class], return_index=True, return_counts=True
+    )
+    if len(counts) and counts.min() < each:
+        fewest = counts.argmin()
+        n_possible = counts[fewest] * len(dataset.classes)
+        raise ValueError(
+            f"class {classes[fewest]} of {dataset.name} has {counts[fewest]} rows to draw "
+            f"queries from, but {each} are needed; pass "
+            f"dataclasses.replace(dataset, n_queries={n_possible}) or fewer."
+        )
+    places = starts[:, None] + np.arange(each)
+    return by_class[places].ravel()
+
+
+def _hold_out(
+    dataset: Dataset, drawn: np.ndarray, each: int, rng: np.random.Generator
+) -> np.ndarray:
+    """Mark the rows of the groups that queries come from.
+
+    Groups are taken in random order until every class has `each` of the drawn rows in them.
+    """
     groups, group = np.unique(dataset.groups, return_inverse=True)
-    _, label = np.unique(dataset.labels[drawn], return_inverse=True)
-    count = np.zeros((len(groups), label.max() + 1), np.int64)
-    np.add.at(count, (group[drawn], label), 1)
+    classes, label = np.unique(dataset.labels[drawn], return_inverse=True)
+    counts = np.zeros((len(groups), len(classes)), np.int64)
+    np.add.at(counts, (group[drawn], label), 1)
     order = rng.permutation(len(groups))
-    short = (count[order].cumsum(axis=0) < each).any(axis=1)
-    return np.isin(group, order[: short.sum() + 1])
+    counts_so_far = counts[order].cumsum(axis=0)
+    too_few = (counts_so_far < each).any(axis=1)
+    n_held_out = too_few.sum() + 1
+    return np.isin(group, order[:n_held_out])
 
 
 class Status(NamedTuple):
-    """Whether a data set can be loaded as it is, what it is, and how to get it if not."""
+    """Say whether a data set can be loaded, what it is, and how to get it if it is missing."""
 
     ready: bool
     what: str
@@ -319,33 +471,60 @@ class Status(NamedTuple):
 
 
 def available() -> dict[str, Status]:
-    """Print which data sets are there, which are missing and how to get them; return it too, by name."""
+    """Print which data sets are available and how to get the others; return the same by name."""
     found = {}
-    for name, shipped in SHIPPED.items():
-        path = FOLDER / f"{name}.npz"
-        state = "missing" if not path.exists() else "ready" if _is_whole(path.read_bytes(), path.name) else "damaged"
-        remedy = f"{state}: restore it with `git checkout data/{path.name}`"
-        found[name] = Status(state == "ready", shipped.title, "" if state == "ready" else remedy)
-    for name, original in readers.ORIGINALS.items():
-        files = " or ".join(original.files)
-        remedy = f"missing: `python datasets.py fetch {name}`, or put {files} into {_folders()[0]}; {original.page}"
-        found[name] = Status(_find(name) is not None, original.title, "" if _find(name) else remedy)
-    for name, (ready, what, remedy) in found.items():
-        print(f"{'ready' if ready else '-----'}  {name:<22}{what}" + (f"\n{'':29}{remedy}" if remedy else ""))
+    for name in SHIPPED:
+        found[name] = _status_of_shipped(name)
+    for name in originals.ORIGINALS:
+        found[name] = _status_of_original(name)
+    for name, status in found.items():
+        mark = "ready" if status.ready else "-----"
+        print(f"{mark}  {name:<22}{status.what}")
+        if status.remedy:
+            print(" " * 29 + status.remedy)
     return found
 
 
+def _status_of_shipped(name: str) -> Status:
+    title = SHIPPED[name].title
+    path = FOLDER / f"{name}.npz"
+    remedy = f"restore it with `git checkout data/{path.name}`"
+    if not path.exists():
+        return Status(False, title, f"missing: {remedy}")
+    if not _is_intact(path.read_bytes(), path.name):
+        return Status(False, title, f"damaged: {remedy}")
+    return Status(True, title, "")
+
+
+def _status_of_original(name: str) -> Status:
+    original = originals.ORIGINALS[name]
+    if _find(name) is not None:
+        return Status(True, original.title, "")
+    files = " or ".join(original.files)
+    remedy = (
+        f"missing: `python -m study.datasets fetch {name}`, "
+        f"or put {files} into {_folders()[0]}; {original.page}"
+    )
+    return Status(False, original.title, remedy)
+
+
 def fetch(name: str) -> Path:
-    """Download the paper's file of "cifar10", "places205" or "nuswide" into $HMOH_DATA, or data/ if that is not set."""
-    return readers.fetch(name, _folders()[0])
+    """Download the paper's file of "cifar10", "places205" or "nuswide"; return its path.
+
+    It is stored in $HMOH_DATA, or in data/ if that variable is not set.
+    """
+    return originals.fetch(name, _folders()[0])
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """The command line: `python datasets.py [fetch NAME]`."""
-    parser = argparse.ArgumentParser(description="The data sets: what is there, and how to get the rest.")
+    """Run the command line: `python -m study.datasets [fetch NAME]`."""
+    parser = argparse.ArgumentParser(
+        prog="python -m study.datasets",
+        description="List the data sets, or download the paper's features.",
+    )
     commands = parser.add_subparsers(dest="command")
-    command = commands.add_parser("fetch", help="download the paper's own features")
-    command.add_argument("name", choices=readers.ORIGINALS)
+    command = commands.add_parser("fetch", help="download the paper's features")
+    command.add_argument("name", choices=originals.ORIGINALS)
     chosen = parser.parse_args(arguments)
     if chosen.command is None:
         available()

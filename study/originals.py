@@ -1,7 +1,8 @@
-"""The paper's own files, which do not ship: where they come from, and readers for the formats they come in.
+"""Download and read the paper's own files, which do not ship with the project.
 
-Formats are .mat (v5 and v7.3), idx, and NUS-WIDE's text files. Each reader names the file at fault when it cannot read
-it; `read_original` adds the remedy. scipy (.mat v5), h5py (.mat v7.3) and pooch (downloads) are imported when needed.
+There are readers for .mat files (v5 and v7.3), for idx files, and for the text files of NUS-WIDE.
+If a reader fails, its error names the file; `read_original` adds what to do. scipy (.mat v5), h5py
+(.mat v7.3) and pooch (downloads) are imported only when they are needed.
 """
 
 from __future__ import annotations
@@ -16,55 +17,78 @@ from typing import NamedTuple
 
 import numpy as np
 
-__all__ = ["ORIGINALS", "fetch", "mat_version", "read_idx", "read_mat", "read_nuswide", "read_original"]
+__all__ = [
+    "ORIGINALS",
+    "fetch",
+    "fingerprint",
+    "mat_version",
+    "read_idx",
+    "read_mat",
+    "read_nuswide",
+    "read_original",
+]
 
 DRIVE = "https://drive.usercontent.google.com/download?id={}&export=download&confirm=t"
+BOSTON = "http://cs-people.bu.edu/hekun/data/mihash/"
+# The first bytes of a .mat file tell its version.
+MAT_STARTS = {b"MATLAB 5.0": "5", b"MATLAB 7.3": "7.3", b"\x89HDF": "7.3"}
 IDX_TYPES = {8: ">u1", 9: ">i1", 11: ">i2", 12: ">i4", 13: ">f4", 14: ">f8"}
-ROWS = 1 << 16  # of a v7.3 matrix read at a time
+# A v7.3 matrix is read in blocks of this many rows.
+ROWS = 1 << 16
+# The paper uses the most frequent labels of NUS-WIDE.
+N_LABELS = 10
 
 
 class Original(NamedTuple):
-    """A data set of the paper's that does not ship."""
+    """Describe a data set of the paper that does not ship.
+
+    Any one of `files` is enough; `fetch` downloads the first. `features` and `labels` name the
+    variables of the .mat file: one for all rows, or two for training and test rows. `urls` are
+    tried before `drive`, the file's number at Google Drive, which github.com/fcakir/mihash and the
+    authors of HMOH link to.
+    """
 
     title: str
     stand_in: str
-    files: tuple[str, ...]  # any of them; the first can be fetched
-    features: tuple[str, ...]  # its variables: all rows, or training and test rows
+    files: tuple[str, ...]
+    features: tuple[str, ...]
     labels: tuple[str, ...]
-    drive: str  # its number at Google Drive, as linked by github.com/fcakir/mihash and by HMOH's authors
-    urls: tuple[str, ...] = ()  # tried first
+    drive: str
+    urls: tuple[str, ...] = ()
 
     @property
     def page(self) -> str:
+        """Return the address of the page to download the file from with a browser."""
         return f"https://drive.google.com/file/d/{self.drive}/view"
 
 
 ORIGINALS = {
     "cifar10": Original(
-        "CIFAR-10, 60,000 x 4096 VGG16 fc7 features",
-        "cifar10_efficientnet",
-        ("CIFAR10_VGG16_fc7.mat",),
-        ("trainCNN", "testCNN"),
-        ("trainLabels", "testLabels"),
-        "1uygdJYU5Lnd-Pj6l84_IE_e_6DYgybtF",
-        ("http://cs-people.bu.edu/hekun/data/mihash/CIFAR10_VGG16_fc7.mat",),
+        title="CIFAR-10, 60,000 x 4096 VGG16 fc7 features",
+        stand_in="cifar10_efficientnet",
+        files=("CIFAR10_VGG16_fc7.mat",),
+        features=("trainCNN", "testCNN"),
+        labels=("trainLabels", "testLabels"),
+        drive="1uygdJYU5Lnd-Pj6l84_IE_e_6DYgybtF",
+        urls=(BOSTON + "CIFAR10_VGG16_fc7.mat",),
     ),
     "places205": Original(
-        "Places205, 2.5 million x 128 AlexNet fc7 features",
-        "udhr205",
-        ("Places205_AlexNet_fc7_PCA128.mat",),
-        ("pca_feats",),
-        ("labels",),
-        "1EhE1EbSJyrzNGo-74HyUGls0JrDDuq7c",
-        ("http://cs-people.bu.edu/hekun/data/mihash/Places205_AlexNet_fc7_PCA128.mat",),
+        title="Places205, 2.5 million x 128 AlexNet fc7 features",
+        stand_in="udhr205",
+        files=("Places205_AlexNet_fc7_PCA128.mat",),
+        features=("pca_feats",),
+        labels=("labels",),
+        drive="1EhE1EbSJyrzNGo-74HyUGls0JrDDuq7c",
+        urls=(BOSTON + "Places205_AlexNet_fc7_PCA128.mat",),
     ),
     "nuswide": Original(
-        "NUS-WIDE, 186,577 x 500 counts of visual words",
-        "reuters10",
-        ("NUS-WIDE-split.mat", "BoW_int.dat"),  # the second with AllLabels/Labels_<concept>.txt beside it
-        ("I_tr", "I_te"),
-        ("L_tr", "L_te"),
-        "1jJThCuiR2G0cQUfd0QZrKWnlLxy5IiIJ",
+        title="NUS-WIDE, 186,577 x 500 counts of visual words",
+        stand_in="reuters10",
+        # The second file needs AllLabels/Labels_<concept>.txt beside it.
+        files=("NUS-WIDE-split.mat", "BoW_int.dat"),
+        features=("I_tr", "I_te"),
+        labels=("L_tr", "L_te"),
+        drive="1jJThCuiR2G0cQUfd0QZrKWnlLxy5IiIJ",
     ),
 }
 
@@ -72,8 +96,9 @@ ORIGINALS = {
 def fetch(name: str, folder: Path) -> Path:
     """Download the paper's file of a data set into a folder; return its path.
 
-    It is put in its place only when it is whole and a .mat file. No checksums are published: the file's own is noted
-    beside it, and compared when it is read. A file that is there and whole is kept.
+    The file is moved into the folder only when the download is complete and is a .mat file. No
+    checksums are published. The sha256 of the download is written to FILE.sha256 beside it, and is
+    compared when the file is read. An intact file that exists already is kept.
 
     Parameters
     ----------
@@ -82,36 +107,53 @@ def fetch(name: str, folder: Path) -> Path:
     """
     if name not in ORIGINALS:
         known = ", ".join(f'"{known}"' for known in ORIGINALS)
-        raise ValueError(f"{name!r} cannot be fetched; pass {known}. The other sets ship with the project.")
-    try:
-        import pooch
-    except ImportError:
-        raise ImportError("downloads need pooch and tqdm; `pip install pooch tqdm`.") from None
+        raise ValueError(
+            f"{name!r} cannot be fetched; pass {known}. "
+            "The other sets ship with the project."
+        )
     original = ORIGINALS[name]
     target = folder / original.files[0]
     if target.exists() and _is_as_noted(target):
-        print(f"{target} is there already; delete it to fetch it again.")
+        print(f"{target} exists already; delete it to fetch it again.")
         return target
+
     folder.mkdir(parents=True, exist_ok=True)
     failures = []
     with tempfile.TemporaryDirectory(prefix=".fetch-", dir=folder) as scratch:
-        for url in (*original.urls, DRIVE.format(original.drive)):
+        path = Path(scratch, target.name)
+        for url in [*original.urls, DRIVE.format(original.drive)]:
             try:
-                downloader = pooch.HTTPDownloader(progressbar=True, timeout=60)
-                got = Path(pooch.retrieve(url, None, target.name, scratch, downloader=downloader))
-                mat_version(got)  # a page that says "not found" or "log in" ends here
-            except (OSError, ValueError) as error:  # the network's errors are OSErrors
+                _download(url, path)
+            # The errors of the network are OSErrors.
+            except (OSError, ValueError) as error:
                 failures.append(f"  {url}: {error}")
-                Path(scratch, target.name).unlink(missing_ok=True)
+                path.unlink(missing_ok=True)
                 continue
-            _note(got).write_text(_sha256(got) + "\n")
-            os.replace(_note(got), _note(target))
-            os.replace(got, target)
+            _note(path).write_text(_sha256(path) + "\n")
+            os.replace(_note(path), _note(target))
+            os.replace(path, target)
             return target
+    tried = "\n".join(failures)
     raise OSError(
-        f"{target} could not be fetched; download {original.page} with a browser and put it there.\n"
-        + "\n".join(failures)
+        f"{target.name} could not be fetched; download {original.page} with a browser "
+        f"and save it as {target}. These addresses were tried:\n{tried}"
     )
+
+
+def _download(url: str, path: Path) -> None:
+    """Download a .mat file; raise a ValueError if the server sends something else."""
+    try:
+        import pooch
+    except ImportError:
+        raise ImportError(
+            "downloads need pooch and tqdm; `pip install pooch tqdm`."
+        ) from None
+    downloader = pooch.HTTPDownloader(progressbar=True, timeout=60)
+    pooch.retrieve(url, None, path.name, path.parent, downloader=downloader)
+    # A server may send a web page instead of the file, such as "not found" or "log in".
+    start = _start(path)
+    if not start.startswith(tuple(MAT_STARTS)):
+        raise ValueError(f"the server sent no .mat file (it begins with {start!r})")
 
 
 def _sha256(path: Path) -> str:
@@ -120,17 +162,46 @@ def _sha256(path: Path) -> str:
 
 
 def _note(path: Path) -> Path:
-    """Where `fetch` notes the checksum of what it got."""
+    """Return where `fetch` notes the sha256 of a file."""
     return path.with_name(path.name + ".sha256")
 
 
 def _is_as_noted(path: Path) -> bool:
-    """Whether a file has the checksum noted for it; one put there by hand has none to compare."""
-    return not _note(path).exists() or _sha256(path) == _note(path).read_text().strip()
+    """Tell whether a file has its noted sha256; true if none is noted, as for a copied file."""
+    note = _note(path)
+    if not note.exists():
+        return True
+    return _sha256(path) == note.read_text().strip()
+
+
+def fingerprint(path: Path) -> str:
+    """Return a text that changes when an original changes, without reading all of it.
+
+    It is the sha256 that `fetch` noted. Without a note, it is the sha256 of path, size and time of
+    change of the file. For NUS-WIDE's text files, it covers the files of labels too.
+
+    Parameters
+    ----------
+    path : Path
+        Of a file of `ORIGINALS`, which exists.
+    """
+    note = _note(path)
+    if path.suffix == ".mat":
+        files = [path]
+        if note.exists():
+            return note.read_text().strip()
+    else:
+        files = [path, *_label_files(path)]
+    digest = hashlib.sha256()
+    for file in files:
+        status = file.stat()
+        line = f"{file.resolve()} {status.st_size} {status.st_mtime_ns}\n"
+        digest.update(line.encode())
+    return digest.hexdigest()
 
 
 def read_original(name: str, path: Path) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The paper's features of a data set, as they are, from the files that the published loaders read.
+    """Read the paper's features of a data set, unchanged, from the file of the published loaders.
 
     Parameters
     ----------
@@ -143,73 +214,119 @@ def read_original(name: str, path: Path) -> tuple[np.ndarray, np.ndarray, np.nda
     -------
     features : (n, d) float32
     labels : (n,) int64 or (n, 10) uint8
-        Of NUS-WIDE the ten most frequent labels, and the rows that have at least one of them.
+        For NUS-WIDE, the ten most frequent labels; rows that have none of them are left out.
     candidates : (k,) integers
-        The rows of the test part if there is one, otherwise all.
+        The rows of the test part, or all rows if there is none.
     """
-    original, multi_label = ORIGINALS[name], name == "nuswide"
+    multi_label = name == "nuswide"
     try:
         if not _is_as_noted(path):
-            raise ValueError(f"{path} is not the file that was fetched (its sha256 differs)")
-        if path.suffix == ".mat":
-            arrays = read_mat(path, [*original.features, *original.labels])
-            parts, labels = arrays[: len(original.features)], arrays[len(original.features) :]
-        else:
-            X, Y, _ = read_nuswide(path)
-            parts, labels = [X], [Y]
-        given = np.concatenate(labels if multi_label else [part.ravel() for part in labels])
-        with np.errstate(invalid="ignore"):
-            labels = given.astype(np.uint8 if multi_label else np.int64)
-        if not np.array_equal(given, labels) or (multi_label and labels.max() > 1):
-            raise ValueError(f"{path} has labels that are not {'0 or 1' if multi_label else 'whole numbers'}")
-        if len(labels) != sum(map(len, parts)) or len({part.shape[1] for part in parts}) > 1:
-            shapes = ", ".join(str(part.shape) for part in parts)
-            raise ValueError(f"{path} has features {shapes} but {len(labels)} labels")
+            raise ValueError(
+                f"{path} is not the file that was fetched (its sha256 differs)"
+            )
+        parts, labels = _read_parts(ORIGINALS[name], path)
+        labels = _join_labels(labels, multi_label, path)
+        _check_shapes(parts, labels, path)
     except ValueError as error:
-        remedy = f"delete it and run `python datasets.py fetch {name}`, or put a whole copy there."
-        raise ValueError(f"{error}; {remedy}") from error
+        raise ValueError(
+            f"{error}; delete it and run `python -m study.datasets fetch {name}`, "
+            "or put a complete copy there."
+        ) from error
+
     features = np.empty((len(labels), parts[0].shape[1]), np.float32)
     np.concatenate(parts, out=features, casting="same_kind")
-    is_candidate = np.arange(len(labels)) >= (len(parts[0]) if len(parts) > 1 else 0)
-    if multi_label:  # the ten most frequent labels, and the rows that have one
-        labels = labels[:, np.sort(np.argsort(-labels.sum(axis=0, dtype=np.int64), kind="stable")[:10])]
+    n_train = len(parts[0]) if len(parts) > 1 else 0
+    is_candidate = np.arange(len(labels)) >= n_train
+    if multi_label:
+        counts = labels.sum(axis=0, dtype=np.int64)
+        by_count = np.argsort(-counts, kind="stable")
+        most_frequent = np.sort(by_count[:N_LABELS])
+        labels = labels[:, most_frequent]
         kept = labels.any(axis=1)
-        features, labels, is_candidate = features[kept], labels[kept], is_candidate[kept]
+        features = features[kept]
+        labels = labels[kept]
+        is_candidate = is_candidate[kept]
     return features, labels, np.flatnonzero(is_candidate)
 
 
-def mat_version(path: Path) -> str:
-    """The version of a .mat file, "5" or "7.3", by its first bytes; a ValueError for anything else."""
+def _read_parts(
+    original: Original, path: Path
+) -> tuple[list[np.ndarray], list[np.ndarray]]:
+    """Return features and labels as stored: one array of all rows, or training and test rows."""
+    if path.suffix != ".mat":
+        counts, labels, _ = read_nuswide(path)
+        return [counts], [labels]
+    arrays = read_mat(path, [*original.features, *original.labels])
+    n_parts = len(original.features)
+    return arrays[:n_parts], arrays[n_parts:]
+
+
+def _join_labels(parts: list[np.ndarray], multi_label: bool, path: Path) -> np.ndarray:
+    """Return the labels of all rows as integers, after a check of their values."""
+    if not multi_label:
+        parts = [part.ravel() for part in parts]
+    given = np.concatenate(parts)
+    # A label that is NaN gives a warning here and an error below.
+    with np.errstate(invalid="ignore"):
+        labels = given.astype(np.uint8 if multi_label else np.int64)
+    if not np.array_equal(given, labels) or (multi_label and labels.max() > 1):
+        need = "0 or 1" if multi_label else "whole numbers"
+        raise ValueError(f"{path} has labels that are not {need}")
+    return labels
+
+
+def _check_shapes(parts: list[np.ndarray], labels: np.ndarray, path: Path) -> None:
+    n_rows = sum(len(part) for part in parts)
+    widths = {part.shape[1] for part in parts}
+    if n_rows != len(labels) or len(widths) > 1:
+        shapes = ", ".join(str(part.shape) for part in parts)
+        raise ValueError(f"{path} has features {shapes} but {len(labels)} labels")
+
+
+def _start(path: Path) -> bytes:
+    """Return the first bytes of a file."""
     with path.open("rb") as file:
-        start = file.read(10)
-    if start == b"MATLAB 5.0":
-        return "5"
-    if start == b"MATLAB 7.3" or start.startswith(b"\x89HDF"):
-        return "7.3"
-    raise ValueError(f"{path} is no .mat file of version 5 or 7.3 (it begins with {start!r})")
+        return file.read(10)
+
+
+def mat_version(path: Path) -> str:
+    """Return the version of a .mat file, "5" or "7.3"; raise a ValueError for other files."""
+    start = _start(path)
+    for known, version in MAT_STARTS.items():
+        if start.startswith(known):
+            return version
+    raise ValueError(
+        f"{path} is no .mat file of version 5 or 7.3 (it begins with {start!r})"
+    )
 
 
 def read_mat(path: Path, names: Sequence[str]) -> list[np.ndarray]:
-    """Variables of a .mat file, as MATLAB shows them: rows are rows, whatever the version.
+    """Read variables of a .mat file, with rows and columns as in MATLAB for both versions.
 
     Parameters
     ----------
     path : Path
     names : sequence of str
-        The variables wanted; others are not read.
+        The variables to read; others are skipped.
     """
-    read = {"5": _read_mat5, "7.3": _read_mat73}[mat_version(path)]
+    version = mat_version(path)
+    read = _read_mat5 if version == "5" else _read_mat73
     try:
         found = read(path, names)
     except (ImportError, MemoryError):
         raise
-    except Exception as error:  # cut or damaged files: scipy and h5py raise nearly anything
+    # scipy and h5py raise nearly any exception for cut or damaged files.
+    except Exception as error:
         raise ValueError(f"{path} is damaged and cannot be read ({error})") from error
     for name in names:
         if name not in found:
-            raise ValueError(f"{path} has no variable {name}; {', '.join(names)} are needed")
-        if found[name].dtype.kind not in "biuf" or found[name].ndim != 2:
-            raise ValueError(f"{path}: {name} is {found[name].dtype}, but a matrix of numbers is needed")
+            needed = ", ".join(names)
+            raise ValueError(f"{path} has no variable {name}; {needed} are needed")
+        array = found[name]
+        if array.dtype.kind not in "biuf" or array.ndim != 2:
+            raise ValueError(
+                f"{path}: {name} is {array.dtype}, but a matrix of numbers is needed"
+            )
     return [found[name] for name in names]
 
 
@@ -217,49 +334,75 @@ def _read_mat5(path: Path, names: Sequence[str]) -> dict[str, np.ndarray]:
     try:
         from scipy.io import loadmat
     except ImportError:
-        raise ImportError(f"{path} is a .mat file of version 5; `pip install scipy` to read it.") from None
-    return {name: np.asarray(value) for name, value in loadmat(path, variable_names=list(names)).items()}
+        raise ImportError(
+            f"{path} is a .mat file of version 5; `pip install scipy` to read it."
+        ) from None
+    found = loadmat(path, variable_names=list(names))
+    return {name: np.asarray(value) for name, value in found.items()}
 
 
 def _read_mat73(path: Path, names: Sequence[str]) -> dict[str, np.ndarray]:
-    """HDF5 holds MATLAB's matrices transposed; turned back by blocks of rows, so that only one copy is in memory."""
+    """Read variables from HDF5, which stores the matrices of MATLAB transposed.
+
+    They are transposed back in blocks of rows, so that memory holds only one copy.
+    """
     try:
         import h5py
     except ImportError:
-        raise ImportError(f"{path} is a .mat file of version 7.3; `pip install h5py` to read it.") from None
+        raise ImportError(
+            f"{path} is a .mat file of version 7.3; `pip install h5py` to read it."
+        ) from None
     found = {}
     with h5py.File(path, "r") as file:
         for name in names:
             stored = file.get(name)
-            if isinstance(stored, h5py.Dataset) and stored.ndim == 2:
-                found[name] = np.empty(stored.shape[::-1], stored.dtype)
-                for start in range(0, stored.shape[1], ROWS):
-                    found[name][start : start + ROWS] = stored[:, start : start + ROWS].T
-            elif stored is not None:
-                found[name] = np.empty(0, object)  # a cell or struct: refused above, by its name
+            if stored is None:
+                continue
+            if not isinstance(stored, h5py.Dataset) or stored.ndim != 2:
+                # A cell or struct: `read_mat` refuses this array by its name.
+                found[name] = np.empty(0, object)
+                continue
+            n_columns, n_rows = stored.shape
+            array = np.empty((n_rows, n_columns), stored.dtype)
+            for start in range(0, n_rows, ROWS):
+                stop = start + ROWS
+                array[start:stop] = stored[:, start:stop].T
+            found[name] = array
     return found
 
 
 def read_idx(path: Path) -> np.ndarray:
-    """The array of an idx file, MNIST's format, packed with gzip or not.
+    """Read the array of an idx file, the format of MNIST, compressed with gzip or not.
 
-    Two zero bytes, a byte for the type, one for the number of dimensions; their sizes as big-endian int32; the values.
+    The file has two zero bytes, one byte for the type, and one for the number of dimensions. Their
+    sizes follow as big-endian int32, then the values.
     """
     raw = path.read_bytes()
     try:
-        raw = gzip.decompress(raw) if raw[:2] == b"\x1f\x8b" else raw
-        dtype = np.dtype(IDX_TYPES[raw[2]])
-        shape = np.frombuffer(raw, ">i4", count=raw[3], offset=4)
-        if raw[:2] != b"\0\0" or len(raw) != 4 + 4 * raw[3] + dtype.itemsize * shape.prod(dtype=np.int64):
-            raise ValueError(f"its {len(raw)} bytes do not fit its header")
-        return np.frombuffer(raw, dtype, offset=4 + 4 * raw[3]).reshape(shape).astype(dtype.newbyteorder("="))
+        if raw[:2] == b"\x1f\x8b":
+            raw = gzip.decompress(raw)
+        return _parse_idx(raw)
     except (EOFError, IndexError, KeyError, OSError, ValueError) as error:
-        raise ValueError(f"{path} is not a whole idx file ({error})") from error
+        raise ValueError(f"{path} is not a complete idx file ({error})") from error
+
+
+def _parse_idx(raw: bytes) -> np.ndarray:
+    dtype = np.dtype(IDX_TYPES[raw[2]])
+    n_dimensions = raw[3]
+    shape = np.frombuffer(raw, ">i4", count=n_dimensions, offset=4)
+    start = 4 + 4 * n_dimensions
+    n_bytes = start + dtype.itemsize * shape.prod(dtype=np.int64)
+    if raw[:2] != b"\0\0" or len(raw) != n_bytes:
+        raise ValueError(f"its {len(raw)} bytes do not fit its header")
+    values = np.frombuffer(raw, dtype, offset=start)
+    return values.reshape(shape).astype(dtype.newbyteorder("="))
 
 
 def read_nuswide(path: Path) -> tuple[np.ndarray, np.ndarray, list[str]]:
-    """NUS-WIDE as released: `BoW_int.dat`, a line of counts per image, and beside it `AllLabels/Labels_<concept>.txt`,
-    a 0 or 1 per line.
+    """Read NUS-WIDE from its released text files.
+
+    `BoW_int.dat` has a line of counts per image. The files `AllLabels/Labels_<concept>.txt` beside
+    it have a 0 or 1 per line.
 
     Parameters
     ----------
@@ -273,23 +416,39 @@ def read_nuswide(path: Path) -> tuple[np.ndarray, np.ndarray, list[str]]:
     concepts : list of str
         The columns of `labels`, in alphabetical order.
     """
-    files = sorted(path.parent.glob("AllLabels/Labels_*.txt"))
+    files = _label_files(path)
     if not files:
-        raise ValueError(f"{path.parent / 'AllLabels'} has no files Labels_<concept>.txt, which {path} needs beside it")
+        folder = path.parent / "AllLabels"
+        raise ValueError(
+            f"{folder} has no files Labels_<concept>.txt, which {path} needs beside it"
+        )
     counts = _read_text(path, np.float32)
     labels = np.empty((len(counts), len(files)), np.uint8)
     for column, file in enumerate(files):
         values = _read_text(file, np.int64)
         if values.shape != (len(counts), 1):
-            raise ValueError(f"{file} has {values.size} values, but {path} has {len(counts)} lines: one of them is cut")
-        if values.min() < 0 or values.max() > 1:
-            raise ValueError(f"{file} has values from {values.min()} to {values.max()}, but labels are 0 or 1")
+            raise ValueError(
+                f"{file} has {values.size} values, but {path} has {len(counts)} lines: "
+                "one of them is cut"
+            )
+        least = values.min()
+        most = values.max()
+        if least < 0 or most > 1:
+            raise ValueError(
+                f"{file} has values from {least} to {most}, but labels are 0 or 1"
+            )
         labels[:, column] = values[:, 0]
-    return counts, labels, [file.stem.removeprefix("Labels_") for file in files]
+    concepts = [file.stem.removeprefix("Labels_") for file in files]
+    return counts, labels, concepts
+
+
+def _label_files(path: Path) -> list[Path]:
+    """Return the files of labels beside `BoW_int.dat`, in alphabetical order."""
+    return sorted(path.parent.glob("AllLabels/Labels_*.txt"))
 
 
 def _read_text(path: Path, dtype: type) -> np.ndarray:
-    """A text file of numbers as a matrix."""
+    """Read a text file of numbers as a matrix."""
     try:
         if path.stat().st_size == 0:
             raise ValueError("it is empty")

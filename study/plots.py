@@ -1,355 +1,717 @@
-"""Every figure, in one style: readable at notebook width, colours that colour-blind readers can tell apart.
+"""Draw every figure of the study in one style.
 
-Those of the paper's experiments take records of `experiments.run`. A method looks the same everywhere, and data that
-stand in for the paper's say so. In a notebook, end the line with a semicolon: a returned Figure is shown twice.
+The figures are readable at notebook width, in colours that colour-blind readers can tell apart.
+Figures of the paper's experiments take records, as `study.protocol` returns them.
+A method looks the same in all of them. Titles name the data that stand in for the paper's.
+In a notebook, end the line with a semicolon, because a returned Figure is otherwise shown twice.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 
 import matplotlib.pyplot as plt
 import numpy as np
+from matplotlib.artist import Artist
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.patches import Patch, Rectangle
 
-from experiments import headline
+from study.protocol import headline
 
 __all__ = [
-    "COLORS", "METHOD_STYLE", "by_bits", "codebook", "distributions", "ensemble", "hadamard", "longer_codes", "name_of",
-    "neighbours", "precision_at_k", "precision_recall", "query_variation", "stream", "stream_curves", "sweep", "toy_2d",
-    "training_time", "unseen", "use_style",
-]  # fmt: skip
+    "COLORS",
+    "METHOD_STYLE",
+    "by_bits",
+    "codebook",
+    "distributions",
+    "ensemble",
+    "hadamard",
+    "longer_codes",
+    "name_of",
+    "neighbours",
+    "precision_at_k",
+    "precision_recall",
+    "query_variation",
+    "stream",
+    "stream_curves",
+    "sweep",
+    "toy_2d",
+    "training_time",
+    "unseen",
+    "use_style",
+]
 
-COLORS = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#F0E442"]  # Okabe and Ito
-# In order of legends. Olive and dark red, as yellow is hard to see on white; LSH, never trained, is the floor.
+# The palette of Okabe and Ito.
+COLORS = [
+    "#0072B2",  # blue
+    "#D55E00",  # vermillion
+    "#009E73",  # green
+    "#CC79A7",  # purple
+    "#E69F00",  # orange
+    "#56B4E9",  # sky blue
+    "#000000",  # black
+    "#F0E442",  # yellow
+]
+MARKERS = "os^D"
+WRONG = COLORS[1]
+CROSS = "\N{MULTIPLICATION SIGN}"
+
+# In the order of legends. Olive and dark red replace yellow, which is hard to see on white.
 METHOD_STYLE = {
-    "LSH": {"color": "#777777", "marker": "X", "linestyle": "--"}, "OKH": {"color": "#56B4E9", "marker": "v"},
-    "SketchHash": {"color": "#E69F00", "marker": "s"}, "FROSH": {"color": "#999933", "marker": "d"},
-    "AdaptHash": {"color": "#CC79A7", "marker": "<"}, "OSH": {"color": "#009E73", "marker": "P"},
-    "MIHash": {"color": "#D55E00", "marker": "^"}, "BSODH": {"color": "#0072B2", "marker": "D"},
+    "LSH": {"color": "#777777", "marker": "X", "linestyle": "--"},
+    "OKH": {"color": "#56B4E9", "marker": "v"},
+    "SketchHash": {"color": "#E69F00", "marker": "s"},
+    "FROSH": {"color": "#999933", "marker": "d"},
+    "AdaptHash": {"color": "#CC79A7", "marker": "<"},
+    "OSH": {"color": "#009E73", "marker": "P"},
+    "MIHash": {"color": "#D55E00", "marker": "^"},
+    "BSODH": {"color": "#0072B2", "marker": "D"},
     "HCOH": {"color": "#7A0000", "marker": "o"},
-    "HMOH": {"color": "#000000", "marker": "*", "linewidth": 2.6, "markersize": 10, "zorder": 4},
-}  # fmt: skip
-LINE = {"linestyle": "-", "linewidth": 1.5, "markersize": 6, "zorder": 3}  # where METHOD_STYLE says nothing else
+    "HMOH": {"color": "#000000", "marker": "*"},
+}
+METHOD_STYLE["HMOH"] |= {"linewidth": 2.6, "markersize": 10, "zorder": 4}
+# Used where METHOD_STYLE says nothing else.
+LINE = {"linestyle": "-", "linewidth": 1.5, "markersize": 6, "zorder": 3}
 OPEN = {"linestyle": "", "markerfacecolor": "white", "markersize": 8, "zorder": 5}
-Array = np.ndarray
-ROLES = {"mnist": "MNIST", "cifar10": "CIFAR-10", "places205": "Places205", "nuswide": "NUS-WIDE"}
+ROLES = {
+    "mnist": "MNIST",
+    "cifar10": "CIFAR-10",
+    "places205": "Places205",
+    "nuswide": "NUS-WIDE",
+}
+Records = Iterable[dict]
 
 
 def use_style() -> None:
-    """Set matplotlib up; call it once, at the top of a notebook."""
-    plt.rcParams.update({
-        "figure.figsize": (7, 4), "figure.dpi": 100, "figure.constrained_layout.use": True,
-        "axes.prop_cycle": plt.cycler(color=COLORS), "axes.grid": True, "grid.alpha": 0.3,
-        "axes.spines.top": False, "axes.spines.right": False,
-        "font.size": 11, "legend.frameon": False, "lines.linewidth": 2,
-    })  # fmt: skip
+    """Set matplotlib's defaults. Call it once at the top of a notebook."""
+    style = {
+        "figure.figsize": (7, 4),
+        "figure.dpi": 100,
+        "figure.constrained_layout.use": True,
+        "axes.prop_cycle": plt.cycler(color=COLORS),
+        "axes.grid": True,
+        "axes.spines.top": False,
+        "axes.spines.right": False,
+        "grid.alpha": 0.3,
+        "font.size": 11,
+        "legend.frameon": False,
+        "lines.linewidth": 2,
+    }
+    plt.rcParams.update(style)
 
 
 def name_of(record: dict, between: str = " ") -> str:
-    """The data set's name for titles: "MNIST", or "udhr205 (STAND-IN for Places205)"."""
+    """Return the data set's name: "MNIST" or "udhr205 (STAND-IN for Places205)"."""
     role = ROLES[record["role"]]
-    return f"{record['dataset']}{between}(STAND-IN for {role})" if record["stand_in_for"] else role
+    if record["stand_in_for"]:
+        return f"{record['dataset']}{between}(STAND-IN for {role})"
+    return role
 
 
-def _choose(records: Iterable[dict], need: str, *one: str) -> list[dict]:
-    """The records that have ``need``, sorted, if they agree in ``one``: a mean over a mixture would mean nothing."""
-    found = [record for record in records if need in record]
-    if not found:
-        way = "experiments.compare" + ("(..., checkpoints=True)" if need in ("stream", "AUC mAP") else "")
-        raise ValueError(f"No record has {need!r}, but the figure needs some that do; pass those of {way}.")
-    for key in one:
-        if len(values := list(_by(found, key))) > 1:
-            way = f"pass [r for r in records if r[{key!r}] == {values[0]!r}]"
-            raise ValueError(f"The records have {key} {values}, but the figure shows one; {way}.")
-    order = {name: place for place, name in enumerate([*ROLES, *METHOD_STYLE])}  # a caller's own labels come last
-    return sorted(found, key=lambda record: (order[record["role"]], order.get(record["label"], len(order))))
-
-
-def _by(records: Iterable[dict], key: str | Callable) -> dict:
-    """Records in groups: numbers in their order, other values as they come."""
+def _group(records: Records, key: str) -> dict:
+    """Return {value: records}: numbers in ascending order, other values as they come."""
     groups: dict = {}
     for record in records:
-        groups.setdefault(key(record) if callable(key) else record[key], []).append(record)
-    return dict(sorted(groups.items())) if all(isinstance(value, int | float) for value in groups) else groups
+        groups.setdefault(record[key], []).append(record)
+    if all(isinstance(value, int | float) for value in groups):
+        return dict(sorted(groups.items()))
+    return groups
+
+
+def _choose(records: Records, need: str, *same: str) -> list[dict]:
+    """Return the records that have the field ``need``, sorted by data set and method.
+
+    They must agree in the fields ``same``, because a mean over a mixture has no meaning.
+    """
+    found = [record for record in records if need in record]
+    if not found:
+        source = "protocol.compare"
+        if need in ("stream", "AUC mAP"):
+            source += "(..., checkpoints=True)"
+        raise ValueError(
+            f"No record has {need!r}, but the figure needs it; pass records of {source}."
+        )
+    for key in same:
+        values = list(_group(found, key))
+        if len(values) > 1:
+            raise ValueError(
+                f"The records have {key} {values}, but the figure shows one; "
+                f"pass [r for r in records if r[{key!r}] == {values[0]!r}]."
+            )
+    ranks = {name: rank for rank, name in enumerate([*ROLES, *METHOD_STYLE])}
+    # A caller's own labels come after the methods.
+    found.sort(key=lambda record: ranks.get(record["label"], len(ranks)))
+    found.sort(key=lambda record: ranks[record["role"]])
+    return found
+
+
+def _setting(record: dict, name: str) -> float:
+    """Return a setting of a run that is a number or a bool."""
+    settings = record["settings"]
+    value = settings.get(name)
+    if not isinstance(value, int | float):
+        raise ValueError(
+            f"The run {record['label']!r} has no number as setting {name!r}; "
+            f"its settings are {', '.join(settings)}."
+        )
+    return value
+
+
+def _score_name(records: Records) -> str:
+    """Return the headline metric's name for an axis. Data sets may differ in it."""
+    metrics = {headline(record["role"]): record["dataset"] for record in records}
+    if len(metrics) == 1:
+        return next(iter(metrics))
+    return f"mAP ({metrics['mAP@1000']}: mAP@1000)"
+
+
+def _seeds(records: Records, statistic: str = "mean ± sd") -> str:
+    """Return over how many seeds the points of a figure are means."""
+    fields = ("dataset", "label", "n_bits", "n_queries", "x")
+    points = [tuple(record.get(field) for field in fields) for record in records]
+    counts = Counter(points).values()
+    least = min(counts)
+    most = max(counts)
+    if most == 1:
+        return "1 seed"
+    if least == most:
+        return f"{statistic} of {most} seeds"
+    return f"{statistic} of {least} to {most} seeds"
 
 
 def _styles(labels: Iterable[str]) -> dict[str, dict]:
-    """How labels are drawn: a method as always, any other name in a colour left over, with open markers."""
+    """Return how each label is drawn: a method as always, another with open markers."""
     styles = {label: LINE | METHOD_STYLE.get(label, {}) for label in labels}
-    visible = COLORS[:-1]  # not yellow
-    spare = [c for c in visible if c not in [style.get("color") for style in styles.values()]] or visible
-    for i, style in enumerate(style for style in styles.values() if "color" not in style):
-        style |= {"color": spare[i % len(spare)], "marker": "oD^vs"[i % 5], "markerfacecolor": "white"}
+    used = [style.get("color") for style in styles.values()]
+    # Yellow, the last one, is hard to see.
+    visible = COLORS[:-1]
+    spare = [color for color in visible if color not in used] or visible
+    others = [style for style in styles.values() if "color" not in style]
+    for i, style in enumerate(others):
+        style["color"] = spare[i % len(spare)]
+        style["marker"] = "oD^vs"[i % 5]
+        style["markerfacecolor"] = "white"
     return styles
 
 
-def _score_name(records: Iterable[dict]) -> str:
-    """The headline metric's name for an axis, where it may differ between data sets."""
-    names = _by(records, lambda record: headline(record["role"]))
-    return next(iter(names)) if len(names) == 1 else f"mAP ({names['mAP@1000'][0]['dataset']}: mAP@1000)"
-
-
-def _seeds(records: Iterable[dict], what: str = "mean ± sd") -> str:
-    """Over how many seeds the figure's points are means."""
-    shared = _by(records, lambda r: (r["dataset"], r["label"], r["n_bits"], r["n_queries"], r.get("x")))
-    least, most = min(map(len, shared.values())), max(map(len, shared.values()))
-    return "1 seed" if most == 1 else f"{what} of {f'{least} to ' if least < most else ''}{most} seeds"
-
-
-def _grid(title: str, panels: Iterable, xlabel: str, ylabel: str, columns=2, height=2.9, **options) -> tuple:
-    """A figure as wide as a notebook, and (axes, panel) for each panel."""
-    panels = list(panels)
-    rows, columns = -(-len(panels) // columns), min(len(panels), columns)
-    size = (10, rows * height + 1.4 if rows > 1 else 5)
-    figure, grid = plt.subplots(rows, columns, figsize=size, squeeze=False, layout="constrained", **options)
+def _grid(
+    title: str,
+    n_panels: int,
+    xlabel: str,
+    ylabel: str,
+    n_columns: int = 2,
+    height: float = 2.9,
+    sharey: bool = False,
+) -> tuple[Figure, list[Axes]]:
+    """Return a figure as wide as a notebook, and the axes of its panels."""
+    n_rows = -(-n_panels // n_columns)
+    n_columns = min(n_panels, n_columns)
+    size = (10, n_rows * height + 1.4 if n_rows > 1 else 5)
+    look = {"figsize": size, "layout": "constrained", "sharey": sharey}
+    figure, grid = plt.subplots(n_rows, n_columns, squeeze=False, **look)
     figure.suptitle(title)
     plt.setp(grid, xlabel=xlabel)
     plt.setp(grid[:, 0], ylabel=ylabel)
-    for axes in grid.flat[len(panels) :]:
+    for axes in grid.flat[n_panels:]:
         axes.remove()
-    return figure, list(zip(grid.flat, panels, strict=False))
+    return figure, list(grid.flat[:n_panels])
 
 
-def _legend(figure: plt.Figure, *extra: plt.Line2D, columns: int = 5) -> plt.Figure:
-    """One legend below all panels, where it hides no curve; methods in the order of METHOD_STYLE."""
-    entries = {label: h for axes in figure.axes for h, label in zip(*axes.get_legend_handles_labels(), strict=True)}
-    entries |= {line.get_label(): line for line in extra}
-    labels = [m for m in METHOD_STYLE if m in entries] + [label for label in entries if label not in METHOD_STYLE]
-    figure.legend([entries[n] for n in labels], labels, loc="outside lower center", ncols=columns, frameon=False)
+def _legend(figure: Figure, *extra: Artist, n_columns: int = 5) -> Figure:
+    """Add one legend below all panels, methods in the order of METHOD_STYLE."""
+    entries = {}
+    for axes in figure.axes:
+        handles, labels = axes.get_legend_handles_labels()
+        entries.update(zip(labels, handles, strict=True))
+    for handle in extra:
+        entries[handle.get_label()] = handle
+    labels = [name for name in METHOD_STYLE if name in entries]
+    labels += [name for name in entries if name not in METHOD_STYLE]
+    handles = [entries[label] for label in labels]
+    look = {"loc": "outside lower center", "frameon": False}
+    figure.legend(handles, labels, ncols=n_columns, **look)
     return figure
 
 
-def _curves(records: Iterable[dict], x: str, y: str, xlabel: str, ylabel: str | None = None, unseen="") -> plt.Figure:
-    """Mean curves in panels by code length (``unseen``: by data set); a band from least to most where seeds share x.
+def _curve(
+    axes: Axes,
+    runs: list[dict],
+    x: str,
+    y: str,
+    style: dict,
+    band: bool,
+) -> None:
+    """Draw the mean of several runs and, where all share x, their range as a band."""
+    label = runs[0]["label"]
+    if len({len(run[x]) for run in runs}) > 1:
+        raise ValueError(
+            f"The curves of {label} differ in length; "
+            "pass runs of one profile and protocol."
+        )
+    xs = np.array([run[x] for run in runs], dtype=float)
+    ys = np.array([run[y] for run in runs], dtype=float)
+    # None in a record means that the method could not encode yet.
+    ys = np.ma.masked_invalid(ys)
+    means = ys.mean(axis=0).filled(np.nan)
+    every = -(-xs.shape[1] // 12)
+    axes.plot(xs.mean(axis=0), means, label=label, markevery=every, **style)
+    if band and len(runs) > 1 and (xs == xs[0]).all():
+        look = {"color": style["color"], "alpha": 0.15, "linewidth": 0}
+        axes.fill_between(xs[0], ys.min(axis=0), ys.max(axis=0), **look)
 
-    There is none on unseen classes: seeds have other classes there, and ten wide bands hide the curves.
-    """
-    chosen = _choose(records, y, "split", *([] if unseen else ["dataset"]))
-    ylabel, styles = ylabel or _score_name(chosen), _styles(_by(chosen, "label"))
-    title = f"{unseen or name_of(chosen[0])}: {ylabel} against {xlabel}, {_seeds(chosen, 'mean')}"
-    panels, columns = _by(chosen, "dataset" if unseen else "n_bits").values(), 2 if unseen else 3
-    figure, grid = _grid(title, panels, xlabel, ylabel, columns, sharey=True)
-    for axes, panel in grid:
-        for label, runs in _by(panel, "label").items():
-            if len({len(run[x]) for run in runs}) > 1:
-                raise ValueError(f"The curves of {label} differ in length; pass runs of one profile and protocol.")
-            xs = np.array([run[x] for run in runs], dtype=float)
-            ys = np.ma.masked_invalid(np.array([run[y] for run in runs], dtype=float))  # None: cannot encode yet
-            means, every = ys.mean(axis=0).filled(np.nan), -(-xs.shape[1] // 12)
-            axes.plot(xs.mean(axis=0), means, label=label, markevery=every, **styles[label])
-            if not unseen and len(runs) > 1 and (xs == xs[0]).all():
-                axes.fill_between(xs[0], ys.min(0), ys.max(0), color=styles[label]["color"], alpha=0.15, linewidth=0)
-        axes.set(title=name_of(panel[0], "\n") if unseen else f"{panel[0]['n_bits']} bits", xlim=(0, None))
+
+def _curves(
+    records: Records,
+    x: str,
+    y: str,
+    xlabel: str,
+    ylabel: str | None = None,
+    unseen: str = "",
+) -> Figure:
+    """Draw mean curves of one data set by code length, or of ``unseen`` by data set."""
+    same = ["split"] if unseen else ["split", "dataset"]
+    chosen = _choose(records, y, *same)
+    ylabel = ylabel or _score_name(chosen)
+    name = unseen or name_of(chosen[0])
+    title = f"{name}: {ylabel} against {xlabel}, {_seeds(chosen, 'mean')}"
+    styles = _styles(_group(chosen, "label"))
+    panels = _group(chosen, "dataset" if unseen else "n_bits").values()
+    columns = 2 if unseen else 3
+    figure, grid = _grid(title, len(panels), xlabel, ylabel, columns, sharey=True)
+    for axes, panel in zip(grid, panels, strict=True):
+        for label, runs in _group(panel, "label").items():
+            # Unseen classes differ between seeds, and ten wide bands hide the curves.
+            _curve(axes, runs, x, y, styles[label], band=not unseen)
+        bits = f"{panel[0]['n_bits']} bits"
+        axes.set_title(name_of(panel[0], "\n") if unseen else bits)
+        axes.set_xlim(0, None)
         axes.xaxis.set_major_formatter("{x:,g}")
     return _legend(figure)
 
 
-def _means(axes: plt.Axes, records: list[dict], x: str, y: str | None, styles: dict, even=True, name=None) -> None:
-    """Means and standard deviations over seeds, a line for each label; ``even``: the values of x have equal room."""
-    ticks = list(_by(records, x))
-    for label, runs in _by(records, "label").items():
-        groups = {at: [run[y or headline(run["role"])] for run in group] for at, group in _by(runs, x).items()}
-        at = [ticks.index(value) if even else value for value in groups]
-        means = [np.mean(v) for v in groups.values()]
-        deviations = [np.std(v, ddof=1) if len(v) > 1 else 0.0 for v in groups.values()]
-        axes.errorbar(at, means, deviations, label=name or label, capsize=2, elinewidth=1, **styles[label])
+def _means(
+    axes: Axes,
+    records: list[dict],
+    x: str,
+    metric: str | None,
+    styles: dict[str, dict],
+    even: bool = True,
+) -> None:
+    """Draw means and standard deviations over seeds, a line for each label.
+
+    ``metric`` None is the headline metric. ``even`` puts all values of x at equal distances.
+    """
+    ticks = list(_group(records, x))
+    for label, runs in _group(records, "label").items():
+        places = []
+        means = []
+        deviations = []
+        for value, group in _group(runs, x).items():
+            scores = [run[metric or headline(run["role"])] for run in group]
+            places.append(ticks.index(value) if even else value)
+            means.append(np.mean(scores))
+            deviations.append(np.std(scores, ddof=1) if len(scores) > 1 else 0.0)
+        look = {"capsize": 2, "elinewidth": 1} | styles[label]
+        axes.errorbar(places, means, deviations, label=label, **look)
     if even:
         axes.set_xticks(range(len(ticks)), [f"{value:,g}" for value in ticks])
 
 
-def stream(records: Iterable[dict]) -> plt.Figure:
-    """The headline metric against the samples seen, a panel for each code length; needs runs with checkpoints."""
-    return _curves(records, "samples", "stream", "samples seen")
-
-
-def precision_at_k(records: Iterable[dict]) -> plt.Figure:
-    """Precision among the K nearest against K, a panel for each code length."""
-    return _curves(records, "K", "P@K", "K (items retrieved)", "Precision@K")
-
-
-def precision_recall(records: Iterable[dict]) -> plt.Figure:
-    """Precision against recall within each radius, as above; an empty ball counts 0, so long codes start low."""
-    return _curves(records, "recall", "precision", "recall", "precision")
-
-
-def unseen(records: Iterable[dict], n_bits: int = 64) -> plt.Figure:
-    """Precision@K on classes that the stream never showed (runs with split="unseen"), a panel for each data set."""
-    chosen = [record for record in records if record["split"] == "unseen" and record["n_bits"] == n_bits]
-    return _curves(chosen, "K", "P@K", "K (items retrieved)", "Precision@K", f"Unseen classes, {n_bits} bits")
-
-
-def by_bits(records: Iterable[dict], metric: str | None = None, paper: dict[str, dict] | None = None) -> plt.Figure:
-    """A metric (by default the headline one) against the code length, with the standard deviation over seeds.
-
-    ``paper`` is method -> {bits: value printed}, drawn as open markers; an error where the data are not the paper's.
-    """
-    chosen = _choose(records, metric or "role", "dataset", "split")
-    metric, styles = metric or _score_name(chosen), _styles(_by(chosen, "label"))
-    if paper and chosen[0]["stand_in_for"]:
-        raise ValueError(f"{name_of(chosen[0])} is not the paper's data, its values are no match; leave out `paper`.")
-    figure, [(axes, _)] = _grid(f"{name_of(chosen[0])}: {metric}, {_seeds(chosen)}", [0], "code length (bits)", metric)
-    _means(axes, chosen, "n_bits", metric, styles)
-    if not paper:
-        return _legend(figure)
-    places = {str(n_bits): place for place, n_bits in enumerate(_by(chosen, "n_bits"))}
-    for method, style in styles.items():
-        printed = {places[str(b)]: value for b, value in paper.get(method, {}).items() if str(b) in places}
-        axes.plot(list(printed), list(printed.values()), **style | OPEN)
-    return _legend(figure, plt.Line2D([], [], color="black", marker="o", label="open: the paper's", **OPEN), columns=6)
-
-
-def query_variation(records: Iterable[dict], n_classes: int | None = None) -> plt.Figure:
-    """The headline metric and its deviation against the queries (per class, if ``n_classes`` is given)."""
-    found = _choose(records, "n_queries", "dataset", "split", "n_bits")
-    chosen = [record | {"x": record["n_queries"] / (n_classes or 1)} for record in found]
-    title = f"{name_of(chosen[0])}: more queries, {chosen[0]['n_bits']} bits, {_seeds(chosen)}"
-    figure, [(axes, _)] = _grid(title, [0], "queries per class" if n_classes else "queries", _score_name(chosen))
-    _means(axes, chosen, "x", None, _styles(_by(chosen, "label")))
-    return _legend(figure)
-
-
-def _sets_by_bits(title: str, chosen: list[dict], styles: dict) -> tuple:
-    """The headline metric against the code length, a panel for each data set."""
-    figure, grid = _grid(f"{title}, {_seeds(chosen)}", _by(chosen, "dataset").values(), "code length (bits)", "")
-    for axes, panel in grid:
+def _means_by_bits(title: str, chosen: list[dict], styles: dict) -> Figure:
+    """Draw the headline metric against the code length, a panel for each data set."""
+    panels = _group(chosen, "dataset").values()
+    title = f"{title}, {_seeds(chosen)}"
+    figure, grid = _grid(title, len(panels), "code length (bits)", "")
+    for axes, panel in zip(grid, panels, strict=True):
         _means(axes, panel, "n_bits", None, styles)
         axes.set(title=name_of(panel[0], "\n"), ylabel=_score_name(panel))
         axes.margins(0.1)
-    return figure, grid
-
-
-def longer_codes(records: Iterable[dict]) -> plt.Figure:
-    """The headline metric by code length, a panel for each data set; dotted: saturated at int8, as published."""
-    chosen = _choose(records, "mAP int8", "split")
-    styles = _styles(_by(chosen, "label"))
-    dotted = {label: style | {"linestyle": ":", "markersize": 3} for label, style in styles.items()}
-    figure, grid = _sets_by_bits("Longer codes", chosen, styles)
-    for axes, panel in grid:
-        _means(axes, panel, "n_bits", "mAP int8", dotted, name="_not in the legend")
-    return _legend(figure, plt.Line2D([], [], color="black", linestyle=":", label="dotted: int8 saturation"), columns=6)
-
-
-def ensemble(records: Iterable[dict]) -> plt.Figure:
-    """The headline metric with and without (``{"ensemble": False}``) averaging, a panel for each data set."""
-    names = {"True": "average of all states", "False": "last state"}
-    chosen = _choose(records, "params", "method", "split")
-    chosen = [record | {"label": names[record["params"].get("ensemble", "True")]} for record in chosen]
-    figure, _ = _sets_by_bits(f"{chosen[0]['method']}, averaged or not", chosen, _styles(names.values()))
-    return _legend(figure)
-
-
-def training_time(records: Iterable[dict]) -> plt.Figure:
-    """Training seconds of each method at one code length, and their ratio to HMOH's, a panel for each data set."""
-    chosen = _choose(records, "train_seconds", "n_bits", "split")
-    panels, styles = _by(chosen, "dataset").values(), _styles(_by(chosen, "label"))
-    title, height = f"Training time, {chosen[0]['n_bits']} bits, {_seeds(chosen, 'mean')}", 0.3 * len(styles) + 1
-    figure, grid = _grid(title, panels, "seconds (log scale)", "method", height=height)
-    for axes, panel in grid:
-        seconds = {label: [run["train_seconds"] for run in runs] for label, runs in _by(panel, "label").items()}
-        if "HMOH" not in seconds:
-            raise ValueError(f"No HMOH on {panel[0]['dataset']}, but times are compared with its; add its records.")
-        base, least, most = np.mean(seconds["HMOH"]), min(map(min, seconds.values())), max(map(max, seconds.values()))
-        for row, (label, values) in enumerate(seconds.items()):
-            mean = np.mean(values)
-            axes.errorbar([mean], [row], xerr=[[mean - min(values)], [max(values) - mean]], **styles[label])
-            time = np.format_float_positional(mean, precision=2, fractional=False, trim="-")
-            axes.text(max(values), row, f"   {time} s, {mean / base:,.1f} x HMOH", va="center", fontsize=9)
-        axes.axvline(base, color="black", linewidth=0.8, linestyle=":")
-        axes.set(title=name_of(panel[0], "\n"), xscale="log", xlim=(least / 2, most * 4 * (most / least) ** 0.6))
-        axes.set_yticks(range(len(seconds)), seconds)
-        axes.xaxis.set_major_formatter("{x:g}")
     return figure
 
 
-def sweep(records: Iterable[dict], x: str, xlabel: str, log=False, seconds=False, title="Ablation") -> plt.Figure:
-    """The headline metric against a parameter, of one method at one code length, a line for each data set.
+def stream(records: Records) -> Figure:
+    """Draw the headline metric against the samples seen. Needs runs with checkpoints."""
+    return _curves(records, "samples", "stream", "samples seen")
 
-    ``x`` names the parameter in ``record["params"]``; where it is not there, the last word of the label counts, as in
-    "m 300". ``log`` is for its axis; ``seconds`` adds a panel with the training time.
+
+def precision_at_k(records: Records) -> Figure:
+    """Draw the precision among the K nearest items against K."""
+    return _curves(records, "K", "P@K", "K (items retrieved)", "Precision@K")
+
+
+def precision_recall(records: Records) -> Figure:
+    """Draw precision against recall within each radius.
+
+    An empty ball has precision 0, so the curves of long codes start low.
     """
+    return _curves(records, "recall", "precision", "recall", "precision")
 
-    def value(record: dict) -> float:
-        try:
-            return float(record["params"].get(x, record["label"].split()[-1]))
-        except ValueError:
-            raise ValueError(f"{record['label']!r} has no number for {x!r}; label it as in 'm 300'.") from None
 
-    chosen = [r | {"x": value(r), "label": name_of(r)} for r in _choose(records, "params", "method", "n_bits", "split")]
-    looks = {role: {"color": COLORS[i], "marker": "os^D"[i]} for i, role in enumerate(ROLES)}
-    styles = {record["label"]: LINE | looks[record["role"]] for record in chosen}
-    measures = {None: _score_name(chosen)} | ({"train_seconds": "training time (seconds)"} if seconds else {})
-    where = next(iter(styles)) if len(styles) == 1 else f"{len(styles)} data sets"
-    title = f"{title}, {where}: {chosen[0]['method']}, {chosen[0]['n_bits']} bits, {_seeds(chosen)}"
-    figure, grid = _grid(title, measures, xlabel, "")
-    for axes, measure in grid:
-        _means(axes, chosen, "x", measure, styles, even=False)
-        axes.set(xscale="log" if log else "linear", ylabel=measures[measure])
+def unseen(records: Records, n_bits: int = 64) -> Figure:
+    """Draw Precision@K on classes that the stream never showed (split="unseen")."""
+    found = [r for r in records if r["split"] == "unseen" and r["n_bits"] == n_bits]
+    name = f"Unseen classes, {n_bits} bits"
+    return _curves(found, "K", "P@K", "K (items retrieved)", "Precision@K", name)
+
+
+def by_bits(
+    records: Records,
+    metric: str | None = None,
+    paper: dict[str, dict] | None = None,
+) -> Figure:
+    """Draw a metric against the code length, with the standard deviation over seeds.
+
+    Parameters
+    ----------
+    records : iterable of dict
+    metric : str, optional
+        A field of the records. The default is the headline metric.
+    paper : dict, optional
+        {method: {bits: printed value}}, drawn as open markers. An error for stand-in data.
+    """
+    chosen = _choose(records, metric or "role", "dataset", "split")
+    metric = metric or _score_name(chosen)
+    name = name_of(chosen[0])
+    if paper and chosen[0]["stand_in_for"]:
+        raise ValueError(
+            f"{name} is not the paper's data, so the paper's values do not apply; "
+            "leave out `paper`."
+        )
+    styles = _styles(_group(chosen, "label"))
+    title = f"{name}: {metric}, {_seeds(chosen)}"
+    figure, [axes] = _grid(title, 1, "code length (bits)", metric)
+    _means(axes, chosen, "n_bits", metric, styles)
+    if not paper:
+        return _legend(figure)
+    lengths = [str(n_bits) for n_bits in _group(chosen, "n_bits")]
+    for method, style in styles.items():
+        for n_bits, value in paper.get(method, {}).items():
+            if str(n_bits) in lengths:
+                axes.plot(lengths.index(str(n_bits)), value, **style | OPEN)
+    look = {"color": "black", "marker": "o"} | OPEN
+    entry = plt.Line2D([], [], label="open: the paper's", **look)
+    return _legend(figure, entry, n_columns=6)
+
+
+def query_variation(records: Records, n_classes: int | None = None) -> Figure:
+    """Draw the headline metric against the queries, per class if ``n_classes`` is given."""
+    found = _choose(records, "n_queries", "dataset", "split", "n_bits")
+    chosen = [r | {"x": r["n_queries"] / (n_classes or 1)} for r in found]
+    n_bits = found[0]["n_bits"]
+    title = f"{name_of(found[0])}: more queries, {n_bits} bits, {_seeds(chosen)}"
+    xlabel = "queries per class" if n_classes else "queries"
+    figure, [axes] = _grid(title, 1, xlabel, _score_name(chosen))
+    _means(axes, chosen, "x", None, _styles(_group(chosen, "label")))
+    return _legend(figure)
+
+
+def longer_codes(records: Records) -> Figure:
+    """Draw the headline metric by code length. Dotted: saturated at int8, as published."""
+    chosen = _choose(records, "mAP int8", "split")
+    styles = _styles(_group(chosen, "label"))
+    figure = _means_by_bits("Longer codes", chosen, styles)
+    panels = _group(chosen, "dataset").values()
+    dots = {"linestyle": ":", "markersize": 3}
+    # matplotlib leaves labels with an underscore out of the legend.
+    dotted = {f"_{label}": style | dots for label, style in styles.items()}
+    for axes, panel in zip(figure.axes, panels, strict=True):
+        hidden = [record | {"label": f"_{record['label']}"} for record in panel]
+        _means(axes, hidden, "n_bits", "mAP int8", dotted)
+    entry = plt.Line2D([], [], color="black", linestyle=":")
+    entry.set_label("dotted: int8 saturation")
+    return _legend(figure, entry, n_columns=6)
+
+
+def ensemble(records: Records) -> Figure:
+    """Draw the headline metric of one method with ensemble=True and ensemble=False."""
+    found = _choose(records, "settings", "method", "split")
+    names = {True: "average of all states", False: "last state"}
+    chosen = [r | {"label": names[_setting(r, "ensemble")]} for r in found]
+    title = f"{found[0]['method']}, averaged or not"
+    return _legend(_means_by_bits(title, chosen, _styles(names.values())))
+
+
+def _times(axes: Axes, seconds: dict[str, list[float]], styles: dict) -> None:
+    """Draw mean and range of each method's seconds, and the ratio to HMOH's mean."""
+    base = np.mean(seconds["HMOH"])
+    digits = {"precision": 2, "fractional": False, "trim": "-"}
+    for row, (label, values) in enumerate(seconds.items()):
+        mean = np.mean(values)
+        whiskers = [[mean - min(values)], [max(values) - mean]]
+        axes.errorbar([mean], [row], xerr=whiskers, **styles[label])
+        time = np.format_float_positional(mean, **digits)
+        text = f"   {time} s, {mean / base:,.1f} x HMOH"
+        axes.text(max(values), row, text, va="center", fontsize=9)
+    axes.axvline(base, color="black", linewidth=0.8, linestyle=":")
+    axes.set_yticks(range(len(seconds)), seconds)
+    least = min(map(min, seconds.values()))
+    most = max(map(max, seconds.values()))
+    # The texts need room at the right, and more of it on a longer axis.
+    right = most * 4 * (most / least) ** 0.6
+    axes.set(xscale="log", xlim=(least / 2, right))
+    axes.xaxis.set_major_formatter("{x:g}")
+
+
+def training_time(records: Records) -> Figure:
+    """Draw each method's training time at one code length, compared with HMOH's."""
+    chosen = _choose(records, "train_seconds", "n_bits", "split")
+    styles = _styles(_group(chosen, "label"))
+    panels = _group(chosen, "dataset").values()
+    n_bits = chosen[0]["n_bits"]
+    title = f"Training time, {n_bits} bits, {_seeds(chosen, 'mean')}"
+    height = 0.3 * len(styles) + 1
+    xlabel = "seconds (log scale)"
+    figure, grid = _grid(title, len(panels), xlabel, "method", height=height)
+    for axes, panel in zip(grid, panels, strict=True):
+        seconds = {}
+        for label, runs in _group(panel, "label").items():
+            seconds[label] = [run["train_seconds"] for run in runs]
+        if "HMOH" not in seconds:
+            raise ValueError(
+                f"No HMOH on {panel[0]['dataset']}, but its time is the unit; "
+                "add its records."
+            )
+        _times(axes, seconds, styles)
+        axes.set_title(name_of(panel[0], "\n"))
+    return figure
+
+
+def sweep(
+    records: Records,
+    x: str,
+    xlabel: str,
+    log: bool = False,
+    seconds: bool = False,
+    title: str = "Ablation",
+) -> Figure:
+    """Draw one method's headline metric against a parameter, a line for each data set.
+
+    Parameters
+    ----------
+    records : iterable of dict
+        Runs of one method at one code length.
+    x : str
+        The parameter's name in ``record["settings"]``, such as "feature_map__n_anchors".
+    xlabel, title : str
+    log : bool
+        Whether the axis of x is logarithmic.
+    seconds : bool
+        Whether to add a panel with the training time.
+    """
+    found = _choose(records, "settings", "method", "n_bits", "split")
+    chosen = [r | {"x": _setting(r, x), "label": name_of(r)} for r in found]
+    roles = list(ROLES)
+    styles = {}
+    for record in chosen:
+        i = roles.index(record["role"])
+        styles[record["label"]] = LINE | {"color": COLORS[i], "marker": MARKERS[i]}
+    where = chosen[0]["label"] if len(styles) == 1 else f"{len(styles)} data sets"
+    what = f"{chosen[0]['method']}, {chosen[0]['n_bits']} bits"
+    title = f"{title}, {where}: {what}, {_seeds(chosen)}"
+    metrics = {None: _score_name(chosen)}
+    if seconds:
+        metrics["train_seconds"] = "training time (seconds)"
+    figure, grid = _grid(title, len(metrics), xlabel, "")
+    for axes, (metric, ylabel) in zip(grid, metrics.items(), strict=True):
+        _means(axes, chosen, "x", metric, styles, even=False)
+        axes.set(xscale="log" if log else "linear", ylabel=ylabel)
         axes.xaxis.set_major_formatter("{x:g}")
-    return _legend(figure, columns=2)
+    return _legend(figure, n_columns=2)
 
 
-def stream_curves(samples: list[int], curves: dict[str, list[float]], title: str) -> plt.Axes:
-    """mAP against the samples seen, a line for each entry of ``curves``."""
+def stream_curves(
+    samples: Sequence[int],
+    curves: dict[str, Sequence[float]],
+    title: str,
+) -> Axes:
+    """Draw mAP against the samples seen, a line for each entry of ``curves``."""
     figure, axes = plt.subplots(layout="constrained")
     for name, values in curves.items():
         axes.plot(samples, values, marker="o", markersize=4, label=name)
     axes.set(title=title, xlabel="samples seen", ylabel="mAP", xlim=(0, None))
     axes.xaxis.set_major_formatter("{x:,.0f}")
-    return _legend(figure).axes[0]
-
-
-def neighbours(queries: Array, found: Array, distances: Array, wrong: Array, title: str, shape=(28, 28)) -> plt.Figure:
-    """Query images (n, pixels) and their nearest (n, k, pixels) under their ``distances`` (n, k); wrong ones framed."""
-    n, k = distances.shape
-    figure, grid = plt.subplots(n, k + 1, figsize=(0.72 * (k + 1), 0.86 * n), squeeze=False, layout="constrained")
-    for (row, column), axes in np.ndenumerate(grid):
-        axes.imshow((found[row, column - 1] if column else queries[row]).reshape(shape), cmap="gray_r")
-        axes.set(xticks=[], yticks=[])
-        axes.set_title(f"{distances[row, column - 1]}" if column else "query", fontsize=8, pad=2)
-        framed = column > 0 and wrong[row, column - 1]
-        look = {"color": COLORS[1], "linewidth": 3} if framed else {"color": "black", "linewidth": 1}
-        plt.setp(axes.spines.values(), visible=column == 0 or framed, **look)
-    figure.suptitle(title)
-    return figure
-
-
-def codebook(targets: dict, title: str, xlabel="bit", ylabel="class", aspect="auto") -> plt.Axes:
-    """Target codes as an image, one row for each label: dark is +1, light is -1."""
-    codes, names = np.stack(list(targets.values())), list(targets) if len(targets) <= 32 else []
-    _, axes = plt.subplots(figsize=(7, min(0.5 + 0.22 * len(codes), 7)), layout="constrained")
-    axes.imshow(codes, cmap="Blues", vmin=-1.5, vmax=1, aspect=aspect, interpolation="nearest")
-    axes.set(title=title, xlabel=xlabel, ylabel=ylabel, yticks=range(len(names)), yticklabels=names)
-    axes.xaxis.get_major_locator().set_params(integer=True)
-    axes.grid(False)
+    _legend(figure)
     return axes
 
 
-def hadamard(matrix: Array) -> plt.Axes:
-    """A Hadamard matrix as an image: dark is +1, light is -1."""
-    title = f"Hadamard matrix of order {len(matrix)} (dark: +1)"
+def neighbours(
+    queries: np.ndarray,
+    found: np.ndarray,
+    distances: np.ndarray,
+    wrong: np.ndarray,
+    title: str,
+    shape: tuple[int, int] = (28, 28),
+) -> Figure:
+    """Draw query images, each with its nearest neighbours at its right.
+
+    A frame and a cross mark the neighbours of another class.
+
+    Parameters
+    ----------
+    queries : (n, pixels) array
+    found : (n, k, pixels) array
+        The neighbours of each query, nearest first.
+    distances : (n, k) array of int
+        Their Hamming distances, written at the right of the images.
+    wrong : (n, k) array of bool
+        Whether a neighbour is of another class than its query.
+    title : str
+    shape : tuple of int
+        Height and width of an image in pixels.
+    """
+    n, k = distances.shape
+    # Lengths are in units of an image's side. Each image has its distance at its right.
+    step_x = 1.5
+    step_y = 1.16
+    first_x = 1.65
+    width = first_x + k * step_x
+    inches_per_unit = 8 / width
+    # The titles need 1.1 units.
+    height = (n * step_y + 1.1) * inches_per_unit
+    figure, axes = plt.subplots(figsize=(8, height), layout="constrained")
+
+    def draw(
+        image: np.ndarray, x: float, y: float, color: str, linewidth: float
+    ) -> None:
+        extent = (x, x + 1, y + 1, y)
+        axes.imshow(image.reshape(shape), cmap="gray_r", extent=extent)
+        frame = {"edgecolor": color, "linewidth": linewidth}
+        axes.add_patch(Rectangle((x, y), 1, 1, fill=False, **frame))
+
+    for row in range(n):
+        y = row * step_y
+        draw(queries[row], 0, y, "black", 2)
+        for column in range(k):
+            x = first_x + column * step_x
+            is_wrong = wrong[row, column]
+            color = WRONG if is_wrong else "0.75"
+            linewidth = 2.5 if is_wrong else 0.8
+            draw(found[row, column], x, y, color, linewidth)
+            axes.text(x + 1.07, y + 1, distances[row, column], fontsize=9)
+            if is_wrong:
+                look = {"color": WRONG, "weight": "bold", "fontsize": 14}
+                axes.text(x + 1.07, y + 0.5, CROSS, **look)
+    axes.text(0, -0.15, "query")
+    axes.text(first_x, -0.15, "nearest neighbours and their Hamming distances")
+    axes.text(width, -0.15, f"{CROSS} wrong class", color=WRONG, ha="right")
+    axes.set(xlim=(-0.1, width), ylim=(n * step_y, -0.6), title=title)
+    axes.axis("off")
+    return figure
+
+
+def codebook(
+    targets: dict,
+    title: str,
+    xlabel: str = "bit",
+    ylabel: str = "class",
+    aspect: str = "auto",
+) -> Axes:
+    """Draw target codes as rows of cells, one row for each label.
+
+    Parameters
+    ----------
+    targets : dict
+        {label: (n_bits,) array of -1, +1, or 0 for a tie}.
+    title, xlabel, ylabel : str
+    aspect : {"auto", "equal"}
+        Whether cells fill the figure or are squares.
+    """
+    codes = np.stack(list(targets.values()))
+    n, n_bits = codes.shape
+    # White lines and row names would fill the picture if there were more rows.
+    is_small = n <= 32
+    size = (8, min(1.2 + 0.22 * n, 7))
+    figure, axes = plt.subplots(figsize=size, layout="constrained")
+    cells = axes.pcolormesh(
+        range(n_bits),
+        range(n),
+        codes,
+        cmap="Blues",
+        vmin=-1.5,
+        vmax=1,
+        edgecolors="white" if is_small else "none",
+        linewidth=1 if is_small else 0,
+    )
+    axes.set(title=title, xlabel=xlabel, ylabel=ylabel, aspect=aspect)
+    axes.set_yticks(range(n) if is_small else [])
+    if is_small:
+        axes.set_yticklabels(targets)
+    axes.invert_yaxis()
+    locator = axes.xaxis.get_major_locator()
+    locator.set_params(integer=True, steps=[1, 2, 4, 8, 10])
+    axes.tick_params(length=0)
+    axes.spines[:].set_visible(False)
+    axes.grid(False)
+    names = {-1: "-1", 0: "0 (tie)", 1: "+1"}
+    entries = []
+    for value in np.unique(codes):
+        entries.append(Patch(color=cells.to_rgba(value), label=names[value]))
+    _legend(figure, *entries)
+    return axes
+
+
+def hadamard(matrix: np.ndarray) -> Axes:
+    """Draw a Hadamard matrix as an image."""
+    title = f"Hadamard matrix of order {len(matrix)}"
     return codebook(dict(enumerate(matrix)), title, "column", "row", "equal")
 
 
-def distributions(simulated: Array, theory: dict[str, tuple], title: str, xlabel: str) -> plt.Axes:
-    """How often integers came up in a simulation, beside formulas: ``theory`` is name -> (numbers, probabilities)."""
+def distributions(
+    simulated: np.ndarray,
+    theory: dict[str, tuple],
+    title: str,
+    xlabel: str,
+) -> Axes:
+    """Draw the frequencies of simulated integers, and formulas beside them.
+
+    ``theory`` is {name: (integers, probabilities)}.
+    """
     figure, axes = plt.subplots(figsize=(8.5, 4.2), layout="constrained")
     numbers, counts = np.unique(simulated, return_counts=True)
-    axes.bar(numbers, counts / counts.sum(), color="0.75", label=f"{counts.sum():,} simulated")
+    total = counts.sum()
+    axes.bar(numbers, counts / total, color="0.75", label=f"{total:,} simulated")
     for i, (name, (numbers, probabilities)) in enumerate(theory.items()):
-        axes.plot(numbers, probabilities, marker="os^D"[i % 4], linewidth=1.5, color=COLORS[i % 6], label=name)
+        look = {"marker": MARKERS[i % 4], "color": COLORS[i % 6], "linewidth": 1.5}
+        axes.plot(numbers, probabilities, label=name, **look)
     axes.set(title=title, xlabel=xlabel, ylabel="probability")
-    return _legend(figure).axes[0]
+    _legend(figure)
+    return axes
 
 
-def toy_2d(points: Array, labels: Array, weights: Array, names: Sequence[str], title="Toy example") -> plt.Axes:
-    """Points (n, 2) of several classes, and for each row w of ``weights`` the line w[0] x + w[1] y = 0."""
+def toy_2d(
+    points: np.ndarray,
+    labels: np.ndarray,
+    weights: np.ndarray,
+    names: Sequence[str],
+    title: str = "Toy example",
+) -> Axes:
+    """Draw points of several classes, and lines through the origin.
+
+    Parameters
+    ----------
+    points : (n, 2) array
+    labels : (n,) array
+    weights : (m, 2) array
+        Each row w gives the line w[0] x + w[1] y = 0.
+    names : sequence of m str
+        The lines' names in the legend.
+    title : str
+    """
     figure, axes = plt.subplots(figsize=(7, 6), layout="constrained")
+    class_colors = [COLORS[i] for i in (0, 4, 2, 5)]
     for i, label in enumerate(np.unique(labels)):
-        look = {"marker": "os^D"[i % 4], "color": COLORS[(0, 4, 2, 5)[i % 4]]}
-        axes.scatter(*points[labels == label].T, s=20, alpha=0.6, label=f"class {label}", **look)
-    limits = {"xlim": axes.get_xlim(), "ylim": axes.get_ylim()}  # a line far out must not squeeze the points
+        x, y = points[labels == label].T
+        look = {"marker": MARKERS[i % 4], "color": class_colors[i % 4]}
+        axes.scatter(x, y, s=20, alpha=0.6, label=f"class {label}", **look)
+    # A line far away must not change the limits that show the points.
+    limits = {"xlim": axes.get_xlim(), "ylim": axes.get_ylim()}
+    line_colors = [COLORS[i] for i in (1, 6, 3, 2)]
     for i, (w, name) in enumerate(zip(weights, names, strict=True)):
-        look = {"color": COLORS[(1, 6, 3, 2)[i % 4]], "linestyle": ("--", "-", ":", "-.")[i % 4]}
+        dashes = ("--", "-", ":", "-.")[i % 4]
+        look = {"color": line_colors[i % 4], "linestyle": dashes}
         axes.axline((0, 0), (-w[1], w[0]), label=name, **look)
     axes.set(title=title, xlabel="first feature", ylabel="second feature", **limits)
-    return _legend(figure, columns=2).axes[0]
+    _legend(figure, n_columns=2)
+    return axes

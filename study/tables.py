@@ -1,6 +1,7 @@
-"""Tables of experiments: mean and spread over seeds, the best two marked, the paper's values beside ours.
+"""Make tables of runs: means and deviations over seeds, the best two marked, the paper's values.
 
-The paper's values appear only where the data are the paper's; a stand-in is called STAND-IN in the title.
+The paper's values appear only where the data are the paper's. Other data are called STAND-IN in the
+title.
 
 >>> run = {"method": "HMOH", "dataset": "mnist", "role": "mnist", "stand_in_for": None, "n_bits": 8}
 >>> print(table([run | {"seed": 0, "mAP": 0.7}, run | {"seed": 1, "mAP": 0.8}], "mAP"))
@@ -14,122 +15,289 @@ from __future__ import annotations
 import html
 import json
 import os
+from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
-__all__ = ["Table", "number", "paper_value", "summary", "table", "title"]
+from study.evaluation import headline
+from study.statistics import (
+    LOWER_IS_BETTER,
+    best_rival,
+    label_of,
+    metric_of,
+    summary,
+    values,
+)
 
-HERE = Path(__file__).parent
-LOWER_IS_BETTER = ("train_seconds",)
+__all__ = ["Table", "early", "lead", "number", "paper_value", "table", "title"]
+
+ROOT = Path(__file__).parents[1]
 
 
-def number(value: float, digits: int = 3) -> str:
-    """A number as the paper prints them: .847, but 12.3 from ten on; a dash for none.
+def number(value: float | None, digits: int = 3) -> str:
+    """Return a number as the paper prints it: .847, but 12.3 from ten on; a dash for none.
 
     >>> number(0.8471), number(-0.02), number(12.345), number(float("nan"))
     ('.847', '-.020', '12.3', '-')
     """
     if value is None or np.isnan(value):
         return "-"
+    if abs(value) >= 100:
+        return f"{value:,.0f}"
     if abs(value) >= 10:
-        return f"{value:.1f}" if abs(value) < 100 else f"{value:,.0f}"
-    return f"{value:.{digits}f}".replace("0.", ".", 1) if abs(value) < 1 else f"{value:.{digits - 1}f}"
+        return f"{value:.1f}"
+    if abs(value) >= 1:
+        return f"{value:.{digits - 1}f}"
+    return f"{value:.{digits}f}".replace("0.", ".", 1)
+
+
+def _signed(difference: float) -> str:
+    """Return a difference with its sign, such as +.012."""
+    sign = "-" if difference < 0 else "+"
+    return sign + number(abs(difference))
+
+
+# ---- the paper's values ---------------------------------------------------------------------
 
 
 @cache
 def _paper() -> dict:
-    return json.loads((HERE / "data" / "paper_results.json").read_text())
+    path = ROOT / "data" / "paper_results.json"
+    return json.loads(path.read_text(encoding="utf-8"))
+
+
+def _is_as_in_paper(record: dict) -> bool:
+    """Return whether the data and the protocol of a run are those of the paper."""
+    if record["stand_in_for"] or os.environ.get("HMOH_PROFILE") == "quick":
+        return False
+    if record.get("params") or record.get("split") == "unseen":
+        return False
+    return label_of(record) == record["method"]
 
 
 def paper_value(record: dict, metric: str) -> float | None:
-    """What the paper's tables print for this run, where the data are the paper's and the protocol is the paper's."""
-    others = record.get("params") or record.get("split") == "unseen" or os.environ.get("HMOH_PROFILE") == "quick"
-    if record["stand_in_for"] or others or record.get("label", record["method"]) != record["method"]:
+    """Return the value in the paper's tables, or None if it has none for such a run.
+
+    There is none where the data or the protocol are not the paper's.
+    """
+    if not _is_as_in_paper(record):
         return None
+    method = record["method"]
+    role = record["role"]
     if metric == "train_seconds":
-        seconds = _paper()["training_seconds_32bit"].get(record["method"], {})
-        return seconds.get(record["role"]) if record["n_bits"] == 32 else None
-    return _paper()["results"][record["role"]].get(record["method"], {}).get(metric, {}).get(str(record["n_bits"]))
+        # The paper prints training times for 32 bits only.
+        if record["n_bits"] != 32:
+            return None
+        return _paper()["training_seconds_32bit"].get(method, {}).get(role)
+    by_metric = _paper()["results"][role].get(method, {})
+    by_bits = by_metric.get(metric_of(record, metric), {})
+    return by_bits.get(str(record["n_bits"]))
 
 
-def summary(records: list[dict], metric: str, column: str = "n_bits") -> dict[tuple, tuple[float, float]]:
-    """(label, column) -> mean and standard deviation over seeds (nan for one)."""
-    values: dict = {}
+# ---- titles and the table itself ------------------------------------------------------------
+
+
+def _names_of_data(records: Iterable[dict]) -> str:
+    """Return the names of the data sets, with STAND-IN where they are not the paper's."""
+    names = {}
     for record in records:
-        values.setdefault((record.get("label", record["method"]), record[column]), []).append(record[metric])
-    return {key: (float(np.mean(v)), float(np.std(v, ddof=1)) if len(v) > 1 else np.nan) for key, v in values.items()}
+        name = record["dataset"]
+        role = record["stand_in_for"]
+        names[name] = f"{name} (STAND-IN for {role})" if role else name
+    return ", ".join(names.values())
+
+
+def _name_of_metric(records: Iterable[dict], metric: str) -> str:
+    """Return the metric's name in a title, such as "mAP (mAP@1000)" if it differs between sets."""
+    if metric == "train_seconds":
+        return "training seconds"
+    first, *others = sorted({metric_of(record, metric) for record in records})
+    return f"{first} ({others[0]})" if others else first
+
+
+def _number_of_seeds(records: Iterable[dict], what: str) -> str:
+    n_seeds = len({record["seed"] for record in records})
+    return f"{what} of {n_seeds} seeds" if n_seeds > 1 else "one seed"
 
 
 def title(records: list[dict], metric: str) -> str:
-    """What is measured, on what, over how many seeds; STAND-IN where the data are not the paper's."""
-    sets = dict.fromkeys((record["dataset"], record["stand_in_for"]) for record in records)
-    names = ", ".join(f"{name} (STAND-IN for {role})" if role else name for name, role in sets)
-    n_seeds = len({record["seed"] for record in records})
-    spread = f"mean ± sd of {n_seeds} seeds" if n_seeds > 1 else "one seed"
-    what = "training seconds" if metric == "train_seconds" else metric
-    paper = any(paper_value(record, metric) is not None for record in records)
-    return f"{what} on {names}; {spread}, ¹ best, ² second" + (", the paper's in brackets" if paper else "")
+    """Return what is measured, on which data and over how many seeds."""
+    what = _name_of_metric(records, metric)
+    spread = _number_of_seeds(records, "mean ± sd")
+    text = f"{what} on {_names_of_data(records)}; {spread}, ¹ best, ² second"
+    if any(paper_value(record, metric) is not None for record in records):
+        text += ", the paper's in brackets"
+    return text
 
 
 class Table(NamedTuple):
-    """A table of text that prints plainly and that Jupyter shows as HTML; marks ¹ and ² are bold and underlined."""
+    """A table of text that prints plainly and that Jupyter shows as HTML.
+
+    In HTML, cells with the mark ¹ are bold and cells with ² are underlined.
+    """
 
     title: str
     head: list[str]
     rows: list[list[str]]
 
     def __str__(self) -> str:
-        widths = [max(map(len, column)) for column in zip(self.head, *self.rows, strict=True)]
-        lines = ("  ".join(f"{cell:<{w}}" for cell, w in zip(r, widths, strict=True)) for r in (self.head, *self.rows))
-        return "\n".join([self.title, *(line.rstrip() for line in lines)])
+        columns = zip(self.head, *self.rows, strict=True)
+        widths = [max(len(cell) for cell in column) for column in columns]
+        lines = [self.title]
+        for row in (self.head, *self.rows):
+            padded = [
+                cell.ljust(width) for cell, width in zip(row, widths, strict=True)
+            ]
+            lines.append("  ".join(padded).rstrip())
+        return "\n".join(lines)
 
-    __repr__ = __str__  # for a console, and the plain form that a notebook keeps
+    # For a console, and for the plain form that a notebook keeps.
+    __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        def cell(text: str, tag: str) -> str:
-            style = "font-weight:bold" if "¹" in text else "text-decoration:underline" if "²" in text else ""
-            return f'<{tag} style="text-align:left;white-space:nowrap;{style}">{html.escape(text)}</{tag}>'
+        caption = html.escape(self.title)
+        lines = ["".join(_html_cell(text, "th") for text in self.head)]
+        for label, *cells in self.rows:
+            found = "".join(_html_cell(text, "td") for text in cells)
+            lines.append(_html_cell(label, "th") + found)
+        body = "".join(f"<tr>{line}</tr>" for line in lines)
+        return (
+            f'<table><caption style="text-align:left">{caption}</caption>{body}</table>'
+        )
 
-        rows = [[cell(text, "th") for text in self.head]]
-        rows += [[cell(row[0], "th"), *(cell(text, "td") for text in row[1:])] for row in self.rows]
-        body = "".join(f"<tr>{''.join(row)}</tr>" for row in rows)
-        return f'<table><caption style="text-align:left">{html.escape(self.title)}</caption>{body}</table>'
+
+def _html_cell(text: str, tag: str) -> str:
+    style = "text-align:left;white-space:nowrap;"
+    if "¹" in text:
+        style += "font-weight:bold"
+    elif "²" in text:
+        style += "text-decoration:underline"
+    return f'<{tag} style="{style}">{html.escape(text)}</{tag}>'
+
+
+# ---- tables of records ----------------------------------------------------------------------
+
+
+def _check_records(records: list[dict]) -> None:
+    if not records:
+        raise ValueError(
+            "there are no records; pass what protocol.compare or run_all gives."
+        )
+
+
+def _marks(cells: dict[tuple, tuple[float, float]], metric: str) -> dict[tuple, str]:
+    """Return ¹ for the best cell of each column and ² for the second."""
+    sign = 1 if metric in LOWER_IS_BETTER else -1
+    labels = list(dict.fromkeys(label for label, _ in cells))
+    marks = {}
+    for column in dict.fromkeys(column for _, column in cells):
+        ranked = [label for label in labels if (label, column) in cells]
+        ranked.sort(key=lambda label: sign * cells[label, column][0])
+        for label, mark in zip(ranked, "¹²", strict=False):
+            marks[label, column] = mark
+    return marks
 
 
 def table(records: list[dict], metric: str, column: str = "n_bits") -> Table:
-    """One metric of all records: a row for each method or label, a column for each code length.
+    """Return one metric of all records: a row for each label, a column for each code length.
 
     Parameters
     ----------
     records : list of dict
-        Of `experiments.run`.
+        Records of `protocol.run`.
     metric : str
+        "headline" stands for the headline metric of each record's role.
     column : str
-        The entry of the records that the columns stand for, such as "dataset" instead of "n_bits".
+        The entry of the records that the columns stand for, such as "dataset".
     """
-    if not records:
-        raise ValueError("there are no records; pass what experiments.compare or run_all gives.")
+    _check_records(records)
     cells = summary(records, metric, column)
-    labels, columns = list(dict.fromkeys(label for label, _ in cells)), list(dict.fromkeys(c for _, c in cells))
-    columns = sorted(columns) if column == "n_bits" else columns
-    printed = {(r.get("label", r["method"]), r[column]): paper_value(r, metric) for r in records}
-    marks: dict = {}
-    for c in columns:
-        sign = 1 if metric in LOWER_IS_BETTER else -1
-        ranked = sorted((label for label in labels if (label, c) in cells), key=lambda label: sign * cells[label, c][0])
-        marks |= {(label, c): mark for label, mark in zip(ranked, "¹²", strict=False)}
+    marks = _marks(cells, metric)
+    printed = {}
+    for record in records:
+        printed[label_of(record), record[column]] = paper_value(record, metric)
 
-    def cell(key: tuple) -> str:
+    def text(key: tuple) -> str:
         if key not in cells:
             return "-"
-        mean, sd = cells[key]
-        spread = "" if np.isnan(sd) else f" ±{number(sd)}"
-        paper = "" if printed[key] is None else f" ({number(printed[key])})"
-        return f"{number(mean)}{marks.get(key, '')}{spread}{paper}"
+        mean, deviation = cells[key]
+        found = number(mean) + marks.get(key, "")
+        if not np.isnan(deviation):
+            found += f" ±{number(deviation)}"
+        if printed[key] is not None:
+            found += f" ({number(printed[key])})"
+        return found
 
-    head = ["bits" if column == "n_bits" else column, *map(str, columns)]
-    rows = [[str(label), *(cell((label, c)) for c in columns)] for label in labels]
+    labels = list(dict.fromkeys(label for label, _ in cells))
+    columns = list(dict.fromkeys(of_column for _, of_column in cells))
+    first = column
+    if column == "n_bits":
+        columns.sort()
+        first = "bits"
+    head = [first, *map(str, columns)]
+    rows = [[str(label), *(text((label, key)) for key in columns)] for label in labels]
     return Table(title(records, metric), head, rows)
+
+
+def lead(records: list[dict], metric: str) -> Table:
+    """Return HMOH's mean, that of the best other method and their difference, for each length."""
+    _check_records(records)
+    rows = []
+    for n_bits in sorted({record["n_bits"] for record in records}):
+        rival = best_rival(records, metric, n_bits)
+        ours = values(records, metric, method="HMOH", n_bits=n_bits).mean()
+        theirs = values(records, metric, method=rival, n_bits=n_bits).mean()
+        difference = _signed(ours - theirs)
+        rows.append([str(n_bits), number(ours), rival, number(theirs), difference])
+    what = f"{_name_of_metric(records, metric)} on {_names_of_data(records)}"
+    seeds = _number_of_seeds(records, "mean")
+    head = ["bits", "HMOH", "best other method", "its value", "difference"]
+    return Table(f"{what}; {seeds}, HMOH and the best other method", head, rows)
+
+
+def early(records: list[dict], n_bits: int, metric: str = "headline") -> Table:
+    """Return each method's value early in the stream, and when it has the early value of HMOH.
+
+    Early means the first checkpoint at which HMOH can encode: a tenth of the stream, if its
+    feature map needs no more samples.
+
+    Parameters
+    ----------
+    records : list of dict
+        Records of `protocol.compare` with ``checkpoints=True``, of one data set.
+    n_bits : int
+    metric : str
+        The headline metric, because only it is measured at the checkpoints.
+    """
+    _check_records(records)
+    first = records[0]
+    measured = headline(first["role"])
+    if metric not in ("headline", measured):
+        raise ValueError(
+            f"{metric} is not measured at checkpoints; pass {measured!r} or 'headline'."
+        )
+    if "stream" not in first:
+        raise ValueError(
+            "the records have no checkpoints; pass checkpoints=True to protocol.compare."
+        )
+    means = {}
+    for method in dict.fromkeys(record["method"] for record in records):
+        curves = values(records, "stream", method=method, n_bits=n_bits)
+        means[method] = curves.mean(axis=0)
+    shares = [f"{n / first['n_stream']:.0%}" for n in first["samples"]]
+    at = int(np.isfinite(means["HMOH"]).argmax())
+    goal = means["HMOH"][at]
+    rows = []
+    for method, mean in means.items():
+        reached = "never"
+        if (mean >= goal).any():
+            reached = shares[int((mean >= goal).argmax())]
+        rows.append([method, number(mean[at]), number(mean[-1]), reached])
+    when = f"after {shares[at]}"
+    head = ["method", when, "at the end", f"has HMOH's value {when} at"]
+    where = f"{measured} on {_names_of_data(records)}, {n_bits} bits"
+    seeds = _number_of_seeds(records, "mean")
+    return Table(f"{where}, stream of {first['n_stream']:,}; {seeds}", head, rows)

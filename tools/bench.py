@@ -1,7 +1,8 @@
-"""Speed, side by side with plain peers in one run: make bench
+"""Measure speed, side by side with plain numpy and scikit-learn in one run: python -m tools.bench
 
-Compilation is excluded (each call is made once before it is timed), features are float32, calls to be compared take
-turns, and the least time of each counts. Slow peers run on a part of the work and are scaled up, as they say.
+Compilation is excluded, because each call is made once before it is timed. Features are float32.
+Calls that are compared take turns, and the shortest time of each counts. Slow peers run on a part
+of the work; their lines say so, and their times are scaled up.
 """
 
 from __future__ import annotations
@@ -16,39 +17,58 @@ from pathlib import Path
 
 import numpy as np
 
-import datasets
 from hmoh import HMOH
 from kernels import RBF
 from metrics import hamming_histogram
+from study import datasets
 
-HERE = Path(__file__).parent
+__all__ = ["numpy_map", "numpy_perceptron", "shortest", "sklearn_perceptron"]
+
+ROOT = Path(__file__).resolve().parents[1]
 
 
-def seconds(*calls: Callable, turns: int = 12) -> list[float]:
-    """Least seconds of each call, taken over some time: neighbours on the machine only ever add to its own."""
+def shortest(*calls: Callable, turns: int = 12) -> list[float]:
+    """Return the shortest seconds of each call, over turns that are spread in time.
+
+    Other programs on the machine can only add to the time of a call.
+    """
     times = [[] for _ in calls]
     for _ in range(turns):
         for call, own in zip(calls, times, strict=True):
-            time.sleep(0.3)  # right after a product of numpy's, compiled loops were up to twice as slow
+            # Directly after a product of numpy, compiled loops were up to twice as slow.
+            time.sleep(0.3)
             call()
             for _ in range(3):
-                start = time.perf_counter()
-                call()
-                own.append(time.perf_counter() - start)
+                own.append(duration(call))
     return [min(own) for own in times]
 
 
-def line(what: str, ours: float, peer: str, theirs: float, unit: float = 1e3) -> None:
+def duration(call: Callable) -> float:
+    start = time.perf_counter()
+    call()
+    return time.perf_counter() - start
+
+
+def line(what: str, ours: float, peer: str, theirs: float) -> None:
+    """Print our time, the time of a peer (both given in seconds), and their ratio."""
     ratio = theirs / ours
-    faster = f"{ratio:8.1f}x faster" if ratio > 1 else f"{1 / ratio:8.2f}x the time"
-    print(f"{what:<46} {ours * unit:10.2f} ms   {peer:<44} {theirs * unit:10.2f} ms  {faster}", flush=True)
+    compared = f"{ratio:8.1f}x faster"
+    if ratio <= 1:
+        compared = f"{1 / ratio:8.2f}x the time"
+    left = f"{what:<46} {1e3 * ours:10.2f} ms"
+    right = f"{peer:<44} {1e3 * theirs:10.2f} ms"
+    print(f"{left}   {right}  {compared}", flush=True)
 
 
-# ---- training -------------------------------------------------------------------------------------------------------
+# ---- training ------------------------------------------------------------------------
 
 
 def numpy_perceptron(Z: np.ndarray, C: np.ndarray) -> np.ndarray:
-    """The usual way to write it: one sample at a time, all bits at once, the sum of W taken at each step."""
+    """Train as a plain loop: one sample at a time, all bits at once.
+
+    Z (n, m) are features and C (n, r) target codes. The sum of W is updated at each step. Returns
+    the average (m, r).
+    """
     W = np.zeros((Z.shape[1], C.shape[1]), np.float32)
     total = np.zeros_like(W)
     for z, c in zip(Z, C, strict=True):
@@ -59,115 +79,185 @@ def numpy_perceptron(Z: np.ndarray, C: np.ndarray) -> np.ndarray:
     return total / len(Z)
 
 
-def sklearn_perceptron(Z: np.ndarray, C: np.ndarray) -> None:
-    """scikit-learn's averaged perceptron, one for each bit."""
+def sklearn_perceptron(Z: np.ndarray, C: np.ndarray) -> np.ndarray:
+    """Train scikit-learn's averaged perceptron, one for each bit, and return the weights."""
     from sklearn.linear_model import SGDClassifier
 
+    weights = []
     for c in C.T:
-        SGDClassifier(
-            loss="perceptron", average=True, learning_rate="constant", eta0=1.0, penalty=None, fit_intercept=False,
-            shuffle=False, max_iter=1, tol=None,
-        ).fit(Z, c)  # fmt: skip
+        model = SGDClassifier(
+            loss="perceptron",
+            average=True,
+            learning_rate="constant",
+            eta0=1.0,
+            penalty=None,
+            fit_intercept=False,
+            shuffle=False,
+            max_iter=1,
+            tol=None,
+        )
+        weights.append(model.fit(Z, c).coef_[0])
+    return np.stack(weights, axis=1)
 
 
 def training(X: np.ndarray, y: np.ndarray) -> None:
-    print("\nTraining: one pass over 20,000 MNIST samples with RBF features (features are not counted)")
+    print("\nTraining: one pass over 20,000 MNIST samples with RBF features")
+    print("(the time to make the features is not counted)")
     for m in (300, 4096):
         Z = RBF(m, divisor=6).fit(X[: 2 * m]).transform(X)
         for n_bits in (32, 128):
-            W = np.random.default_rng(0).normal(size=(m, n_bits)).astype(np.float32)
-            model = HMOH(n_bits, random_state=0)
-            ours, product = seconds(lambda: model.fit(Z, y), lambda: Z @ W)
-            C = np.stack([model.targets_[label] for label in y.tolist()])
-            (loop,) = (10 * t for t in seconds(lambda: numpy_perceptron(Z[:2000], C[:2000]), turns=1))
-            (sklearn,) = (n_bits / 2 * t for t in seconds(lambda: sklearn_perceptron(Z, C[:, 1:3]), turns=1))
-            what = f"HMOH.fit, {m} features, {n_bits} bits"
-            line(what, ours, "one product Z @ W of the same shape", product)
-            line("", ours, "numpy loop (2,000 samples, times 10)", loop)
-            line("", ours, f"scikit-learn, a model per bit (2 bits, times {n_bits // 2})", sklearn)
+            compare_training(Z, y, n_bits)
 
 
-# ---- evaluation -----------------------------------------------------------------------------------------------------
+def compare_training(Z: np.ndarray, y: np.ndarray, n_bits: int) -> None:
+    m = Z.shape[1]
+    rng = np.random.default_rng(0)
+    W = rng.normal(size=(m, n_bits)).astype(np.float32)
+    model = HMOH(n_bits, random_state=0)
+    ours, product = shortest(lambda: model.fit(Z, y), lambda: Z @ W)
+
+    C = np.stack([model.targets_[label] for label in y.tolist()])
+    few = slice(2000)
+    [loop] = shortest(lambda: numpy_perceptron(Z[few], C[few]), turns=1)
+    two_bits = C[:, 1:3]
+    [sklearn] = shortest(lambda: sklearn_perceptron(Z, two_bits), turns=1)
+
+    what = f"HMOH.fit, {m} features, {n_bits} bits"
+    line(what, ours, "one product Z @ W of the same shape", product)
+    line("", ours, "numpy loop (2,000 samples, times 10)", 10 * loop)
+    times = n_bits // 2
+    peer = f"scikit-learn, a model per bit (2 bits, times {times})"
+    line("", ours, peer, times * sklearn)
 
 
-def numpy_map(queries: np.ndarray, database: np.ndarray, query_labels: np.ndarray, labels: np.ndarray) -> float:
-    """The usual way to write it, on +-1 codes: a product, argsort, cumulated precision; ties as they fall."""
+# ---- evaluation ----------------------------------------------------------------------
+
+
+def numpy_map(
+    queries: np.ndarray,
+    database: np.ndarray,
+    query_labels: np.ndarray,
+    labels: np.ndarray,
+) -> float:
+    """Return mAP as a plain loop computes it: a product, argsort, cumulated precision.
+
+    Codes are rows of +1 and -1. Items at equal distance stay in the order that argsort gives.
+    """
     precisions = []
     for query, label in zip(queries, query_labels, strict=True):
         distance = (len(query) - database @ query) / 2
         relevant = labels[np.argsort(distance)] == label
         hits = np.cumsum(relevant)
-        precisions.append((hits / np.arange(1, len(hits) + 1))[relevant].mean())
+        ranks = np.arange(1, len(hits) + 1)
+        precisions.append((hits / ranks)[relevant].mean())
     return float(np.mean(precisions))
+
+
+def as_signs(codes: np.ndarray) -> np.ndarray:
+    """Return packed codes as float32 rows of +1 and -1."""
+    bits = np.unpackbits(codes, axis=1, bitorder="little")
+    return 2 * bits.astype(np.float32) - 1
 
 
 def evaluation(mnist: datasets.Dataset) -> None:
     print("\nEvaluation: exact tie-aware mAP of 1,000 queries in 69,000 codes of MNIST")
-    X, y, parts = mnist.features, mnist.labels, datasets.split(mnist, 0)
+    X = mnist.features
+    y = mnist.labels
+    parts = datasets.split(mnist, 0)
+    query_labels = y[parts.queries]
+    labels = y[parts.database]
     for n_bits in (32, 64, 128):
-        model = HMOH(n_bits, feature_map=RBF(300, divisor=6), random_state=0).fit(X[parts.stream], y[parts.stream])
-        queries, database = model.transform(X[parts.queries]), model.transform(X[parts.database])
-        signs = [2 * np.unpackbits(c, axis=1, bitorder="little").astype(np.float32) - 1 for c in (queries, database)]
-        labels = y[parts.queries], y[parts.database]
-        (ours,) = seconds(lambda: hamming_histogram(queries, database, *labels).mean_average_precision())
-        some = slice(None, None, 20)
-        (loop,) = seconds(lambda: numpy_map(signs[0][some], signs[1], labels[0][some], labels[1]), turns=1)
-        line(f"mAP, {n_bits} bits", ours, "numpy loop (50 queries, times 20)", 20 * loop)
+        model = HMOH(n_bits, feature_map=RBF(300, divisor=6), random_state=0)
+        model.fit(X[parts.stream], y[parts.stream])
+        queries = model.transform(X[parts.queries])
+        database = model.transform(X[parts.database])
+
+        def exact():
+            histogram = hamming_histogram(queries, database, query_labels, labels)
+            return histogram.mean_average_precision()
+
+        some_queries = as_signs(queries[::20])
+        some_labels = query_labels[::20]
+        signs = as_signs(database)
+
+        def loop():
+            return numpy_map(some_queries, signs, some_labels, labels)
+
+        [ours] = shortest(exact)
+        [theirs] = shortest(loop, turns=1)
+        peer = "numpy loop (50 queries, times 20)"
+        line(f"mAP, {n_bits} bits", ours, peer, 20 * theirs)
+
+
+def random_codes() -> None:
+    print("\nHistograms of random codes, 1,000 queries in 1,000,000")
+    print("(no two codes are equal, so none can be merged)")
     rng = np.random.default_rng(0)
-    print("\nHistograms of random codes, 1,000 queries in 1,000,000: no two codes are equal, nothing can be merged")
+    n = 1_000_000
     for n_bits in (64, 128, 256):
-        codes, labels = (
-            rng.integers(256, size=(1_000_000, n_bits // 8), dtype=np.uint8),
-            rng.integers(10, size=1_000_000),
-        )
-        (ours,) = seconds(lambda: hamming_histogram(codes[:1000], codes, labels[:1000], labels), turns=1)
+        codes = rng.integers(256, size=(n, n_bits // 8), dtype=np.uint8)
+        labels = rng.integers(10, size=n)
+
+        def histogram():
+            return hamming_histogram(codes[:1000], codes, labels[:1000], labels)
+
+        [ours] = shortest(histogram, turns=1)
+        # 1,000 queries in 1,000,000 codes are 1e9 pairs: seconds are nanoseconds per pair.
         print(f"{n_bits} bits: {ours:.3f} s, {ours:.2f} ns for a pair of codes")
 
 
-# ---- features and first calls ---------------------------------------------------------------------------------------
+# ---- features and first calls --------------------------------------------------------
 
 
 def features(X: np.ndarray) -> None:
     print("\nRBF features of 20,000 MNIST images")
     rbf = RBF(300).fit(X[:600])
     anchors = np.ascontiguousarray(rbf.anchors_.T)
-    ours, product = seconds(lambda: rbf.transform(X), lambda: X @ anchors)
+    ours, product = shortest(lambda: rbf.transform(X), lambda: X @ anchors)
     line("RBF(300).transform", ours, "one product X @ anchors", product)
 
 
-FIRST = {
+PREPARE = "import numpy as np, metrics as m; c = np.eye(8, dtype='u1'); y = range(8); "
+FIT = "import numpy as np, hmoh; X = np.eye(8); hmoh.HMOH(8).fit(X, range(8)).transform(X)"
+FIRST_CALLS = {
     "numba imported": "import numba",
     "hmoh, kernels, metrics imported": "import hmoh, kernels, metrics",
-    "HMOH fitted and codes made": "import numpy as np, hmoh; X = np.eye(8); hmoh.HMOH(8).fit(X, range(8)).transform(X)",
-    "mAP, single labels": "import numpy as np, metrics as m; c = np.eye(8, dtype='u1'); y = range(8);"
-    "m.mean_average_precision(c, c, y, y)",
-    "mAP, label sets": "import numpy as np, metrics as m; c = np.eye(8, dtype='u1');"
-    "m.mean_average_precision(c, c, c, c)",
-    "mAP, stable ties": "import numpy as np, metrics as m; c = np.eye(8, dtype='u1'); y = range(8);"
-    "m.mean_average_precision(c, c, y, y, ties='stable')",
-    "nearest": "import numpy as np, metrics as m; c = np.eye(8, dtype='u1'); m.nearest(c, c, 3)",
+    "HMOH fitted and codes made": FIT,
+    "mAP, single labels": PREPARE + "m.mean_average_precision(c, c, y, y)",
+    "mAP, label sets": PREPARE + "m.mean_average_precision(c, c, c, c)",
+    "mAP, stable ties": PREPARE + "m.mean_average_precision(c, c, y, y, ties='stable')",
+    "nearest": PREPARE + "m.nearest(c, c, 3)",
 }
 
 
 def first_calls() -> None:
-    print("\nA new process, until it has: seconds without and with compiled code on disk (import included)")
-    for what, code in FIRST.items():
+    print("\nSeconds of a new process until it has done a first call, with imports:")
+    print("without compiled code on disk, and with it")
+    for what, code in FIRST_CALLS.items():
+        command = [sys.executable, "-c", code]
         with tempfile.TemporaryDirectory() as cache:
-            times = []
-            for _ in range(4):
-                start = time.perf_counter()
-                subprocess.run(
-                    [sys.executable, "-c", code], check=True, cwd=HERE, env=os.environ | {"NUMBA_CACHE_DIR": cache}
-                )
-                times.append(time.perf_counter() - start)
-        print(f"{what:<40} {times[0]:6.2f} {min(times[1:]):6.2f}", flush=True)
+            environment = os.environ | {"NUMBA_CACHE_DIR": cache}
+
+            def call():
+                subprocess.run(command, check=True, cwd=ROOT, env=environment)
+
+            first = duration(call)
+            later = min(duration(call) for _ in range(3))
+        print(f"{what:<40} {first:6.2f} {later:6.2f}", flush=True)
+
+
+def main() -> None:
+    mnist = datasets.load("mnist")
+    stream = datasets.split(mnist, 0).stream
+    X = mnist.features[stream]
+    y = mnist.labels[stream]
+    print(f"{os.cpu_count()} cores, numpy {np.__version__}")
+    training(X, y)
+    evaluation(mnist)
+    random_codes()
+    features(X)
+    first_calls()
 
 
 if __name__ == "__main__":
-    mnist = datasets.load("mnist")
-    stream = datasets.split(mnist, 0).stream
-    print(f"{os.cpu_count()} cores, numpy {np.__version__}")
-    training(mnist.features[stream], mnist.labels[stream])
-    evaluation(mnist)
-    features(mnist.features[stream])
-    first_calls()
+    main()

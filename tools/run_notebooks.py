@@ -1,12 +1,18 @@
-"""Run notebooks from clean kernels: python notebooks/run.py [--update] NOTEBOOK.ipynb ...
+"""Run notebooks from clean kernels: python -m tools.run_notebooks [--update] NOTEBOOK.ipynb ...
 
-Each one is executed top to bottom. The run goes to build/notebooks and, as a page, to build/; the outputs of cells
-tagged "print" go to the terminal too. The notebooks themselves stay as they are, unless --update keeps the new outputs
-in them. A notebook that fails is named with its cell, and the next ones are run all the same.
+Each notebook is executed from top to bottom. While it runs, the progress bars of its cells are
+shown. The executed notebook is written to build/notebooks, and as a page to build/. The text
+outputs of cells tagged "print" are also printed.
+
+The notebooks themselves stay as they are. With --update they keep the new outputs, and the picture
+of a cell tagged "figure:NAME" is also written to figures/NAME.png beside its notebook.
+
+A notebook that fails is reported with the cell that failed, and the next ones are run.
 """
 
 from __future__ import annotations
 
+import argparse
 import base64
 import io
 import os
@@ -18,51 +24,110 @@ from pathlib import Path
 import nbformat
 from nbclient import NotebookClient
 from nbclient.exceptions import CellControlSignal, CellExecutionError, DeadKernelError
+from nbformat import NotebookNode
 from PIL import Image
 
-ROOT = Path(__file__).resolve().parents[1]
-sys.path.append(str(ROOT))
+from study.records import write_atomically
+from tools.make_pages import page
 
-from notebooks.pages import page  # noqa: E402
+__all__ = ["NotebookError", "run"]
 
-BUILD = ROOT / "build"
+BUILD = Path(__file__).resolve().parents[1] / "build"
+KERNEL = {"display_name": "Python 3", "language": "python", "name": "python3"}
+FIGURE = "figure:"
 
 
 class NotebookError(RuntimeError):
-    """A notebook could not be run to its end; says in which cell it stopped and why."""
+    """A notebook could not be run to its end; the message names the cell and the reason."""
 
 
-def run(path: Path) -> nbformat.NotebookNode:
-    """The executed notebook, free of what changes from machine to machine."""
+# ---- running -------------------------------------------------------------------------
+
+
+class LiveClient(NotebookClient):
+    """A client that shows the progress bars of the cells while they run.
+
+    A bar is text on stderr with a carriage return, as tqdm writes it.
+    """
+
+    line_is_open = False
+
+    def process_message(
+        self, msg: dict, cell: NotebookNode, cell_index: int
+    ) -> NotebookNode | None:
+        content = msg["content"]
+        if msg["msg_type"] == "stream" and content["name"] == "stderr":
+            text = content["text"]
+            if "\r" in text:
+                print(text, end="", file=sys.stderr, flush=True)
+                self.line_is_open = not text.endswith(("\r", "\n"))
+        return super().process_message(msg, cell, cell_index)
+
+    def end_line(self) -> None:
+        """End the line of the last bar, so that other output begins on a new line."""
+        if self.line_is_open:
+            print(file=sys.stderr, flush=True)
+            self.line_is_open = False
+
+
+def run(path: Path) -> NotebookNode:
+    """Return the executed notebook, without what changes from machine to machine."""
     notebook = nbformat.read(path, as_version=4)
-    notebook.metadata = {"kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"}}
-    quiet = ["--IPKernelApp.log_level=40"]  # no warning that other users of the machine could listen in
+    notebook.metadata = {"kernelspec": KERNEL}
     reached = {}
-    client = NotebookClient(
+
+    def remember(cell: NotebookNode, cell_index: int) -> None:
+        reached["place"] = f"cell {cell_index} ({cell.id})"
+
+    client = LiveClient(
         notebook,
         timeout=3600,
-        extra_arguments=quiet,
+        # No warning that other users of the machine could connect to the kernel.
+        extra_arguments=["--IPKernelApp.log_level=40"],
         resources={"metadata": {"path": path.parent}},
-        on_cell_start=lambda cell, cell_index: reached.update(cell=cell, index=cell_index),
+        on_cell_start=remember,
     )
     try:
         client.execute()
-    except (CellControlSignal, DeadKernelError) as error:  # an error in a cell, too long a cell, or a dead kernel
-        why = f"{error.ename}: {error.evalue}" if isinstance(error, CellExecutionError) else str(error)
-        where = f"cell {reached['index']} ({reached['cell'].id})" if reached else "before its first cell"
-        raise NotebookError(f"{path.name}, {where}: {why}") from error
+    # An error in a cell, a cell that takes too long, or a kernel that died.
+    except (CellControlSignal, DeadKernelError) as error:
+        why = str(error)
+        if isinstance(error, CellExecutionError):
+            why = f"{error.ename}: {error.evalue}"
+        place = reached.get("place", "before its first cell")
+        raise NotebookError(f"{path.name}, {place}: {why}") from error
+    finally:
+        client.end_line()
+
     notebook.metadata.pop("widgets", None)
     notebook.metadata["language_info"] = {"name": "python"}
     notebook.metadata["hmoh_profile"] = os.environ.get("HMOH_PROFILE", "paper")
     for cell in notebook.cells:
-        cell.metadata.pop("execution", None)  # time stamps
+        # Time stamps.
+        cell.metadata.pop("execution", None)
         if cell.cell_type == "code":
-            cell.outputs = joined(lighter(output) for output in map(without_bars, cell.outputs) if output)
+            cell.outputs = tidy(cell.outputs)
     return notebook
 
 
-def joined(outputs: Iterable[nbformat.NotebookNode]) -> list[nbformat.NotebookNode]:
-    """The outputs with printed text in one piece: where a kernel cuts it depends on how busy the machine is."""
+# ---- outputs -------------------------------------------------------------------------
+
+
+def tidy(outputs: Iterable[NotebookNode]) -> list[NotebookNode]:
+    """Return outputs without progress bars, with text joined and pictures compressed."""
+    kept = []
+    for output in outputs:
+        output = without_bars(output)
+        if output is not None:
+            kept.append(lighter(output))
+    return joined(kept)
+
+
+def joined(outputs: Iterable[NotebookNode]) -> list[NotebookNode]:
+    """Return the outputs with consecutive printed text in one piece.
+
+    Where a kernel divides printed text depends on how busy the machine is.
+    """
     together = []
     for output in outputs:
         before = together[-1] if together else {}
@@ -73,64 +138,129 @@ def joined(outputs: Iterable[nbformat.NotebookNode]) -> list[nbformat.NotebookNo
     return together
 
 
-def without_bars(output: nbformat.NotebookNode) -> nbformat.NotebookNode | None:
-    """The output without progress bars, which are rewritten after a carriage return; None if nothing else is in it."""
+def without_bars(output: NotebookNode) -> NotebookNode | None:
+    """Return the output without progress bars, or None if nothing else is in it."""
     if output.output_type != "stream" or output.name != "stderr":
         return output
-    output.text = "\n".join(line for line in output.text.split("\n") if "\r" not in line)
+    lines = output.text.split("\n")
+    output.text = "\n".join(line for line in lines if "\r" not in line)
     return output if output.text.strip() else None
 
 
-def lighter(output: nbformat.NotebookNode) -> nbformat.NotebookNode:
-    """The output with its picture in 128 colours: a figure looks the same, in a quarter of the bytes.
+def lighter(output: NotebookNode) -> NotebookNode:
+    """Return the output with its picture in 128 colours.
 
-    They are chosen by an octree: by Pillow's default thin lines took the colours of other lines.
+    A figure looks the same and needs a quarter of the bytes. The colours are chosen by an octree,
+    because Pillow's default method gave thin lines the colours of other lines.
     """
-    if "image/png" in output.get("data", {}):
-        picture, file = Image.open(io.BytesIO(base64.b64decode(output.data["image/png"]))), io.BytesIO()
-        if picture.mode != "P":
-            few = picture.convert("RGB").quantize(128, Image.Quantize.FASTOCTREE, dither=Image.Dither.NONE)
-            few.save(file, "PNG", optimize=True)
-            output.data["image/png"] = base64.b64encode(file.getvalue()).decode()
+    if "image/png" not in output.get("data", {}):
+        return output
+    raw = base64.b64decode(output.data["image/png"])
+    picture = Image.open(io.BytesIO(raw))
+    if picture.mode == "P":
+        return output
+    octree = Image.Quantize.FASTOCTREE
+    few = picture.convert("RGB").quantize(128, octree, dither=Image.Dither.NONE)
+    file = io.BytesIO()
+    few.save(file, "PNG", optimize=True)
+    output.data["image/png"] = base64.b64encode(file.getvalue()).decode()
     return output
 
 
-def printed(notebook: nbformat.NotebookNode) -> str:
-    """The text outputs of the cells tagged "print"."""
-    cells = [cell for cell in notebook.cells if "print" in cell.metadata.get("tags", [])]
-    return "\n".join(output["text"] for cell in cells for output in cell.outputs if output.output_type == "stream")
+def printed(notebook: NotebookNode) -> str:
+    """Return the text outputs of the cells tagged "print"."""
+    texts = []
+    for cell in notebook.cells:
+        if "print" in cell.metadata.get("tags", []):
+            streams = [o for o in cell.outputs if o.output_type == "stream"]
+            texts += [output.text for output in streams]
+    return "\n".join(texts)
 
 
-def main(arguments: Sequence[str]) -> int:
-    """Run the notebooks named; returns the exit code, 1 if any failed."""
-    update, begin, failed = "--update" in arguments, time.perf_counter(), []
+def figures(notebook: NotebookNode) -> dict[str, bytes]:
+    """Return name -> PNG file of the cells tagged "figure:NAME"."""
+    found = {}
+    for cell in notebook.cells:
+        for tag in cell.metadata.get("tags", []):
+            if tag.startswith(FIGURE):
+                found[tag.removeprefix(FIGURE)] = picture_of(cell, tag)
+    return found
+
+
+def picture_of(cell: NotebookNode, tag: str) -> bytes:
+    for output in cell.get("outputs", []):
+        if "image/png" in output.get("data", {}):
+            return base64.b64decode(output.data["image/png"])
+    raise ValueError(
+        f"cell {cell.id} is tagged {tag!r} but shows no picture; "
+        "remove the tag or let the cell draw one."
+    )
+
+
+# ---- the command ---------------------------------------------------------------------
+
+
+def update(path: Path, notebook: NotebookNode) -> None:
+    """Replace a notebook by its executed version, and write its tagged figures."""
+    pictures = figures(notebook)
+    text = nbformat.writes(notebook)
+    # A process that is killed here leaves the old notebook or the new one, never a part.
+    write_atomically(path, text + "\n")
+    for name, picture in pictures.items():
+        target = path.parent / "figures" / f"{name}.png"
+        target.parent.mkdir(exist_ok=True)
+        target.write_bytes(picture)
+
+
+def run_and_write(path: Path, keep_outputs: bool) -> None:
+    """Run one notebook, write it to build/, and print what its cells and the time say."""
+    start = time.perf_counter()
+    executed = BUILD / "notebooks" / path.name
+    # An older run must not be mistaken for this one if this one fails.
+    executed.unlink(missing_ok=True)
+    notebook = run(path)
+    nbformat.write(notebook, executed)
+    target = BUILD / f"{path.stem.lstrip('0123456789_')}.html"
+    target.write_text(page(notebook), encoding="utf-8")
+    if keep_outputs:
+        update(path, notebook)
+    text = printed(notebook)
+    if text:
+        print(text)
+    seconds = time.perf_counter() - start
+    print(f"{path.name}: {seconds:.0f} s, build/{target.name}", flush=True)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the notebooks that are named, and return the exit code: 1 if any failed."""
+    parser = argparse.ArgumentParser(description="Run notebooks from clean kernels.")
+    parser.add_argument("notebooks", nargs="+", type=Path, metavar="NOTEBOOK.ipynb")
+    parser.add_argument(
+        "--update", action="store_true", help="keep the new outputs in the notebooks"
+    )
+    options = parser.parse_args(arguments)
+    start = time.perf_counter()
+    failed = []
     (BUILD / "notebooks").mkdir(parents=True, exist_ok=True)
-    paths = [Path(name).resolve() for name in arguments if name != "--update"]
-    for path in paths:
-        start = time.perf_counter()
+    for path in options.notebooks:
         print(f"running {path.name} ...", flush=True)
-        kept = BUILD / "notebooks" / path.name
-        kept.unlink(missing_ok=True)  # so that no older run is taken for this one
         try:
-            notebook = run(path)
-        except Exception as error:  # whatever it was, the next ones are run
-            named = isinstance(error, NotebookError)
-            failed.append(str(error) if named else f"{path.name}: {type(error).__name__}: {error}")
-            print(f"FAILED {failed[-1]}", flush=True)
-            continue
-        nbformat.write(notebook, kept)
-        target = BUILD / f"{path.stem.lstrip('0123456789_')}.html"
-        target.write_text(page(notebook), encoding="utf-8")
-        if update:
-            nbformat.write(notebook, path)
-        if text := printed(notebook):
-            print(text)
-        print(f"{path.name}: {time.perf_counter() - start:.0f} s, build/{target.name}", flush=True)
-    if len(paths) > 1:
-        print(f"{len(paths)} notebooks: {time.perf_counter() - begin:.0f} s, {len(failed)} failed")
-        print(*failed, sep="\n", end="\n" if failed else "")
+            run_and_write(path.resolve(), options.update)
+        # Whatever the error is, the next notebooks are run.
+        except Exception as error:
+            what = str(error)
+            if not isinstance(error, NotebookError):
+                what = f"{path.name}: {type(error).__name__}: {error}"
+            failed.append(what)
+            print(f"FAILED {what}", flush=True)
+    n = len(options.notebooks)
+    if n > 1:
+        seconds = time.perf_counter() - start
+        print(f"{n} notebooks: {seconds:.0f} s, {len(failed)} failed")
+        for what in failed:
+            print(what)
     return 1 if failed else 0
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(main())

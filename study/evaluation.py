@@ -1,0 +1,80 @@
+"""Measure a trained model as the paper does: its headline metric, curves, and int8 saturation."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from metrics import HammingHistogram, area_under_curve
+
+__all__ = ["headline", "int8_saturated", "mean_ap", "measure"]
+
+# The K of the Precision@K curves.
+TOP_K = [1, 5, *range(10, 101, 10)]
+
+
+def headline(role: str) -> str:
+    """Return the metric that the paper's tables call mAP.
+
+    It is mAP over all ranks, except on Places205: there it is mAP over the first 1,000 ranks.
+    """
+    return "mAP@1000" if role == "places205" else "mAP"
+
+
+def mean_ap(
+    histogram: HammingHistogram, metric: str, per_query: bool = False
+) -> float | np.ndarray:
+    """Return "mAP" or "mAP@1000", or the average precision of every query."""
+    options = {}
+    if metric == "mAP@1000":
+        options = {"top": 1000, "normalize": "retrieved"}
+    return histogram.mean_average_precision(per_query=per_query, **options)
+
+
+def int8_saturated(histogram: HammingHistogram) -> HammingHistogram:
+    """Return the histogram that the published evaluation sees: similarities r - 2 d cast to int8.
+
+    MATLAB's cast saturates at -128 and 127. In a code longer than 128 bits, all near distances
+    become one tie, and all far distances become another. Each tie is counted at the first of its
+    distances here.
+    """
+    similarity = histogram.n_bits - 2 * np.arange(histogram.n_bits + 1)
+    cast = np.clip(similarity, -128, 127)
+    _, first, tie = np.unique(-cast, return_index=True, return_inverse=True)
+    items = np.zeros_like(histogram.items)
+    relevant = np.zeros_like(histogram.relevant)
+    for distance, first_of_tie in enumerate(first[tie]):
+        items[:, first_of_tie] += histogram.items[:, distance]
+        relevant[:, first_of_tie] += histogram.relevant[:, distance]
+    return HammingHistogram(items, relevant)
+
+
+def _rounded(values: np.ndarray) -> list[float | None]:
+    """Return the values with six digits for a JSON file, None instead of nan."""
+    return [None if np.isnan(value) else round(float(value), 6) for value in values]
+
+
+def measure(histogram: HammingHistogram, role: str, n_database: int) -> dict:
+    """Return all metrics of a trained model, by name."""
+    metric = headline(role)
+    top_k = [k for k in TOP_K if k <= n_database]
+    precision_at_k = histogram.precision_at_k(top_k)
+    precision, recall = histogram.precision_recall()
+    per_query = {
+        metric: _rounded(mean_ap(histogram, metric, per_query=True)),
+        "P@H2": _rounded(histogram.precision_at_radius(2, per_query=True)),
+    }
+    # The first point's precision counts for all smaller recalls.
+    area = np.trapezoid([precision[0], *precision], [0.0, *recall])
+    return {
+        "mAP": mean_ap(histogram, "mAP"),
+        "mAP@1000": mean_ap(histogram, "mAP@1000"),
+        "mAP int8": mean_ap(int8_saturated(histogram), metric),
+        "P@H2": histogram.precision_at_radius(2),
+        "AUC P@K": area_under_curve(top_k, precision_at_k),
+        "AUC PR": float(area),
+        "K": top_k,
+        "P@K": precision_at_k.tolist(),
+        "precision": precision.tolist(),
+        "recall": recall.tolist(),
+        "per_query": per_query,
+    }

@@ -1,0 +1,1 @@
+"""What `make` calls: benchmarks, the runner of the notebooks, and the pages made of them."""
