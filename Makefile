@@ -1,5 +1,5 @@
 # `make` lists the targets. Everything is installed into .venv, from the bounds of pyproject.toml and the tested
-# versions of constraints.txt; the project itself is never installed, its modules are found in this folder.
+# versions of constraints.txt. The project itself is not installed: its modules are found in this folder.
 PYTHON ?= python3
 PY := .venv/bin/python
 
@@ -8,27 +8,29 @@ help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/make \1|\2/' | awk -F'|' '{ printf "%-24s%s\n", $$1, $$2 }'
 
 demo: .venv/notebooks.done ## stream MNIST, print the table, write build/quickstart.html
-	$(PY) notebooks/run.py notebooks/00_quickstart.ipynb
+	$(PY) -m tools.run_notebooks notebooks/00_quickstart.ipynb
 	@echo "The pictures are in build/quickstart.html"
 
-test: .venv/all.done ## run the tests, with the JIT on and off
+test: .venv/all.done ## check the style, then run the tests with the JIT off and on
+	$(PY) -m ruff check --quiet .
+	$(PY) -m ruff format --quiet --check .
 	NUMBA_DISABLE_JIT=1 $(PY) -m pytest -m "not slow"
 	$(PY) -m pytest
 
 compare: .venv/notebooks.done ## all methods on MNIST, three seeds, beside the paper's table
-	$(PY) experiments.py mnist --seeds 3
+	$(PY) -m study.protocol mnist --seeds 3
 
 notebooks: .venv/all.done ## run all notebooks into build/, and build/site/ of them
-	$(PY) notebooks/run.py notebooks/[0-9]*.ipynb; failed=$$?; $(PY) notebooks/pages.py && exit $$failed
+	$(PY) -m tools.run_notebooks notebooks/[0-9]*.ipynb; failed=$$?; $(PY) -m tools.make_pages && exit $$failed
 
 notebooks-update: .venv/all.done ## run all notebooks, keep their outputs in notebooks/, and build/site/ of them
-	$(PY) notebooks/run.py --update notebooks/[0-9]*.ipynb; failed=$$?; $(PY) notebooks/pages.py && exit $$failed
+	$(PY) -m tools.run_notebooks --update notebooks/[0-9]*.ipynb; failed=$$?; $(PY) -m tools.make_pages && exit $$failed
 
 site: .venv/notebooks.done ## build/site/: the notebooks as they are, as pages to read without Jupyter
-	$(PY) notebooks/pages.py
+	$(PY) -m tools.make_pages
 
 bench: .venv/all.done ## measure speed side by side with plain numpy and scikit-learn
-	$(PY) bench.py
+	$(PY) -m tools.bench
 
 lab: .venv/all.done ## open the notebooks in JupyterLab
 	.venv/bin/jupyter lab --notebook-dir=.
@@ -41,7 +43,7 @@ constraints: ## note the newest versions that the bounds allow; run make test be
 
 clean: ## remove everything that make made
 	rm -rf .venv build .pytest_cache .hypothesis .ruff_cache
-	find . -name __pycache__ -o -name .ipynb_checkpoints | xargs rm -rf
+	find . -type d \( -name __pycache__ -o -name .ipynb_checkpoints \) -prune -exec rm -rf {} +
 
 # The requirements of one extra (or of all) with those of the core, one per line.
 requirements = $(PYTHON) -c 'import sys, tomllib; p = tomllib.load(open("pyproject.toml", "rb"))["project"]; \

