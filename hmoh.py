@@ -44,6 +44,7 @@ __all__ = [
     "CodebookHasher",
     "NotFittedError",
     "OnlineHasher",
+    "check_bool",
     "check_integer",
     "check_real",
     "compiled",
@@ -63,7 +64,7 @@ class NotFittedError(ValueError, AttributeError):
     """Raised when a model is used before it has learned anything."""
 
 
-# ---- the perceptron (Sec. 3.5 and 3.7) --------------------------------------------------
+# ---- the perceptron (Sec. 3.5 and 3.7) -----------------------------------------------
 
 
 def compiled(function):
@@ -179,7 +180,7 @@ def _padded(a: np.ndarray, dtype, offset: int = 0) -> np.ndarray:
     return padded
 
 
-# ---- target codes (Sec. 3.4 to 3.6) -----------------------------------------------------
+# ---- target codes (Sec. 3.4 to 3.6) --------------------------------------------------
 
 
 def hadamard(order: int) -> np.ndarray:
@@ -466,7 +467,7 @@ class Codebook:
         self.given = {self.targets[key].tobytes() for key in single}
 
 
-# ---- input checks -----------------------------------------------------------------------
+# ---- input checks --------------------------------------------------------------------
 
 
 def check_integer(value, name: str, least: int = 1, optional: bool = False) -> None:
@@ -496,6 +497,12 @@ def check_real(value, name: str, least: float = 1e-30, most: float = 1e30) -> No
         raise ValueError(f"{name}={value} is out of range; {need}.")
 
 
+def check_bool(value, name: str) -> None:
+    """Check that a parameter is True or False."""
+    if not isinstance(value, (bool, np.bool_)):
+        raise TypeError(f"{name} must be True or False, not {value!r}.")
+
+
 def check_features(X, n_features: int | None = None, name: str = "X") -> np.ndarray:
     """Return X as a finite (n, d) float32 array in C order, not copied if it is one.
 
@@ -515,7 +522,7 @@ def check_features(X, n_features: int | None = None, name: str = "X") -> np.ndar
         need = f"a row of features for each sample is needed: pass {way}"
         raise ValueError(f"{name} has shape {given.shape}; {need}.")
     if given.size == 0:
-        need = "at least one sample with one feature is needed"
+        need = "pass at least one sample with one feature"
         raise ValueError(f"{name} has shape {given.shape}, so it is empty; {need}.")
     if n_features is not None and given.shape[1] != n_features:
         need = f"but the model was fitted on {n_features}; pass the same features as before"
@@ -601,7 +608,7 @@ def _distinct(y: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return rows, first[occurs], index
 
 
-# ---- feature maps and parameters --------------------------------------------------------
+# ---- feature maps and parameters -----------------------------------------------------
 
 
 def _named_maps(feature_map) -> dict[str, object]:
@@ -650,7 +657,7 @@ def _describe(value) -> str:
     return type(value).__name__
 
 
-# ---- what all methods share -------------------------------------------------------------
+# ---- what all methods share ----------------------------------------------------------
 
 
 class OnlineHasher:
@@ -673,7 +680,7 @@ class OnlineHasher:
         "_text_labels",
         "_n_columns",
         "_n_warmup",
-        "_n_mapped",
+        "_widths",
         "_X",
         "_y",
     )
@@ -874,11 +881,13 @@ class OnlineHasher:
         if len(X) < self._n_warmup and not last:
             return False
         Z = X[: self._n_warmup]
+        widths = []
         for part in maps:
             part.fit(Z)
             Z = _mapped(part, Z)
+            widths.append(Z.shape[1])
         self.feature_map_ = feature_map
-        self._n_mapped = Z.shape[1]
+        self._widths = np.array(widths, np.int64)
         self._start(Z)
         return True
 
@@ -909,15 +918,14 @@ class OnlineHasher:
     def _features(self, X: np.ndarray) -> np.ndarray:
         """Return what the fitted feature maps make of X."""
         Z = X
-        for part in _named_maps(self.feature_map_).values():
+        maps = _named_maps(self.feature_map_).values()
+        for part, width in zip(maps, self._widths.tolist(), strict=True):
             Z = _mapped(part, Z)
-        if Z.shape[1] != self._n_mapped:
-            need = (
-                f"but {self._n_mapped} when it was fitted; pass a map of constant width"
-            )
-            raise ValueError(
-                f"feature map {part!r} made {Z.shape[1]} features, {need}."
-            )
+            if width not in (0, Z.shape[1]):
+                need = f"but {width} when it was fitted; pass a map of constant width"
+                raise ValueError(
+                    f"feature map {part!r} made {Z.shape[1]} features, {need}."
+                )
         return Z
 
     def _check_fitted(self) -> None:
@@ -1034,7 +1042,7 @@ class OnlineHasher:
             parts = _read_parts(path)
             head = json.loads(parts["head"][""].item())
             if _file_version(cls, parts["format"][""].item()) == 1:
-                _update_from_version_1(cls, head["params"], parts["model"])
+                _update_from_version_1(cls, head, parts["model"])
             model = cls(**head["params"] | {"feature_map": feature_map})
             if head["started"]:
                 model.feature_map_ = feature_map
@@ -1090,13 +1098,20 @@ def _read_parts(path) -> dict[str, dict]:
     return parts
 
 
-def _update_from_version_1(cls: type, params: dict, state: dict) -> None:
+def _update_from_version_1(cls: type, head: dict, state: dict) -> None:
     """Bring the contents of a file of version 1 to version 2, in place.
 
     It had n_threads in every method, and the form of the labels as a text.
     """
     if "n_threads" not in inspect.signature(cls).parameters:
-        params.pop("n_threads", None)
+        head["params"].pop("n_threads", None)
+    # It had only the width of the last map. 0 means unknown.
+    width = state.pop("_n_mapped", None)
+    if width is not None:
+        widths = [0] * len(head["maps"])
+        if widths:
+            widths[-1] = width
+        state["_widths"] = np.array(widths, np.int64)
     form = state.pop("_label_kind", None)
     if form is not None:
         is_matrix = form.endswith("columns of 0/1")
@@ -1193,7 +1208,7 @@ class CodebookHasher(OnlineHasher):
             getattr(self, name)  # raises if the file lacks it
 
 
-# ---- the method -------------------------------------------------------------------------
+# ---- the method ----------------------------------------------------------------------
 
 
 class HMOH(CodebookHasher):
@@ -1288,8 +1303,7 @@ class HMOH(CodebookHasher):
         check_integer(self.batch_size, "batch_size")
         check_integer(self.n_threads, "n_threads", optional=True)
         check_real(self.learning_rate, "learning_rate")
-        if self.ensemble not in (True, False):
-            raise TypeError(f"ensemble must be True or False, not {self.ensemble!r}.")
+        check_bool(self.ensemble, "ensemble")
 
     def _start(self, Z: np.ndarray) -> None:
         super()._start(Z)

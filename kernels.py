@@ -24,7 +24,7 @@ class NotFittedError(ValueError, AttributeError):
     """Raised when a map is used before it is fitted."""
 
 
-# ---- input checks -----------------------------------------------------------------------
+# ---- input checks --------------------------------------------------------------------
 
 
 def check_integer(value, name: str, least: int = 1) -> None:
@@ -68,7 +68,7 @@ def check_features(X, n_features: int | None = None, name: str = "X") -> np.ndar
         need = f"a row of features for each sample is needed: pass {way}"
         raise ValueError(f"{name} has shape {given.shape}; {need}.")
     if given.size == 0:
-        need = "at least one sample with one feature is needed"
+        need = "pass at least one sample with one feature"
         raise ValueError(f"{name} has shape {given.shape}, so it is empty; {need}.")
     if n_features is not None and given.shape[1] != n_features:
         need = f"but the model was fitted on {n_features}; pass the same features as before"
@@ -87,7 +87,7 @@ def check_features(X, n_features: int | None = None, name: str = "X") -> np.ndar
     return X
 
 
-# ---- the maps ---------------------------------------------------------------------------
+# ---- the maps ------------------------------------------------------------------------
 
 
 class _Map:

@@ -6,7 +6,7 @@ import numpy as np
 
 from hmoh import OnlineHasher
 
-__all__ = ["LinearHasher", "check_bool", "number_labels", "share_label"]
+__all__ = ["LinearHasher", "number_labels", "share_label"]
 
 
 class LinearHasher(OnlineHasher):
@@ -31,12 +31,6 @@ class LinearHasher(OnlineHasher):
         """The hash functions, (m, n_bits) float32."""
         self._check_fitted()
         return self._W.T.copy()
-
-
-def check_bool(value, name: str) -> None:
-    """Check that a parameter is True or False."""
-    if not isinstance(value, (bool, np.bool_)):
-        raise TypeError(f"{name} must be True or False, not {value!r}.")
 
 
 def share_label(a: np.ndarray, b: np.ndarray) -> np.ndarray:

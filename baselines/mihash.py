@@ -38,7 +38,7 @@ _EVERY_OTHER_NIBBLE = np.uint64(0x0F0F0F0F0F0F0F0F)
 _LOWEST_BYTE = np.uint64(0xFF)
 
 
-# ---- compiled loops ---------------------------------------------------------------------
+# ---- compiled loops ------------------------------------------------------------------
 
 
 @compiled
@@ -219,7 +219,7 @@ def _information(codes, similar, n_bits, T):
     return total / n**2
 
 
-# ---- parts in numpy ---------------------------------------------------------------------
+# ---- parts in numpy ------------------------------------------------------------------
 
 
 def _pack(F: np.ndarray) -> np.ndarray:
@@ -232,12 +232,16 @@ def _pack(F: np.ndarray) -> np.ndarray:
     return codes.view(np.uint64)
 
 
-def _gain(now: np.ndarray, before: np.ndarray, similar: np.ndarray, n_bits: int) -> float:
+def _gain(
+    now: np.ndarray, before: np.ndarray, similar: np.ndarray, n_bits: int
+) -> float:
     """Return what codes (n, words) have gained in mutual information."""
     c = np.arange(len(now) + 1)
     T = c * np.log2(np.maximum(c, 1))
     information_now = _information(np.ascontiguousarray(now.T), similar, n_bits, T)
-    information_before = _information(np.ascontiguousarray(before.T), similar, n_bits, T)
+    information_before = _information(
+        np.ascontiguousarray(before.T), similar, n_bits, T
+    )
     return information_now - information_before
 
 
@@ -256,7 +260,7 @@ def _slots(keys: np.ndarray, K: np.ndarray) -> np.ndarray:
     return slot
 
 
-# ---- the method -------------------------------------------------------------------------
+# ---- the method ----------------------------------------------------------------------
 
 
 class MIHash(LinearHasher):

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from hmoh import check_real, compiled
+from hmoh import check_bool, check_real, compiled
 
-from .linear import LinearHasher, check_bool, number_labels
+from .linear import LinearHasher, number_labels
 
 __all__ = ["OSH"]
 

@@ -15,9 +15,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from hmoh import NotFittedError, OnlineHasher, check_integer, hadamard_product
-
-from .linear import check_bool
+from hmoh import (
+    NotFittedError,
+    OnlineHasher,
+    check_bool,
+    check_integer,
+    hadamard_product,
+)
 
 __all__ = ["FROSH", "SketchHash"]
 
@@ -67,9 +71,7 @@ class _SketchHasher(OnlineHasher):
     def _start(self, Z: np.ndarray) -> None:
         n_features = Z.shape[1]
         if self.n_bits > n_features:
-            reason = (
-                f"n_bits={self.n_bits} is more than the {n_features} dimensions of the features"
-            )
+            reason = f"n_bits={self.n_bits} is more than the {n_features} features"
             way = "lower n_bits, or pass a feature map that makes more, such as RBF()"
             raise ValueError(f"{reason}; {way}.")
         rng = np.random.default_rng([self._seed, 1])
@@ -105,7 +107,9 @@ class _SketchHasher(OnlineHasher):
     def _hash_functions(self) -> tuple[np.ndarray, np.ndarray]:
         """Return W (m, n_bits) and mu W (n_bits,), both float32."""
         if self._n == 0:
-            seen = f"seen {self.n_seen_} of {self._update_size} samples of the first batch"
+            seen = (
+                f"seen {self.n_seen_} of {self._update_size} samples of the first batch"
+            )
             raise NotFittedError(f"{seen}; pass more to partial_fit.")
         if self._hashing is None:
             V = self._principal_directions()

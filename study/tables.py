@@ -60,7 +60,7 @@ def _signed(difference: float) -> str:
     return sign + number(abs(difference))
 
 
-# ---- the paper's values ---------------------------------------------------------------------
+# ---- the paper's values --------------------------------------------------------------
 
 
 @cache
@@ -97,7 +97,7 @@ def paper_value(record: dict, metric: str) -> float | None:
     return by_bits.get(str(record["n_bits"]))
 
 
-# ---- titles and the table itself ------------------------------------------------------------
+# ---- titles and the table itself -----------------------------------------------------
 
 
 def _names_of_data(records: Iterable[dict]) -> str:
@@ -178,7 +178,7 @@ def _html_cell(text: str, tag: str) -> str:
     return f'<{tag} style="{style}">{html.escape(text)}</{tag}>'
 
 
-# ---- tables of records ----------------------------------------------------------------------
+# ---- tables of records ---------------------------------------------------------------
 
 
 def _check_records(records: list[dict]) -> None:

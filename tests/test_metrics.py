@@ -17,9 +17,17 @@ from hypothesis import strategies as st
 from sklearn.metrics import average_precision_score
 
 import metrics
-from metrics import HammingHistogram, area_under_curve, hamming_histogram, mean_average_precision, nearest
+from metrics import (
+    HammingHistogram,
+    area_under_curve,
+    hamming_histogram,
+    mean_average_precision,
+    nearest,
+)
 
-with warnings.catch_warnings():  # its SWIG wrapper is deprecated from Python 3.12 on, which is not our business
+with (
+    warnings.catch_warnings()
+):  # its SWIG wrapper is deprecated from Python 3.12 on, which is not our business
     warnings.simplefilter("ignore")
     import faiss
 
@@ -43,7 +51,7 @@ def pack(bits):
 
 
 def make_bits(rng, n_rows, n_bits):
-    """Noisy copies of two codes that differ in every bit: near and far items, ties and, for few bits, equal items."""
+    """Return noisy copies of two codes that differ in every bit: near and far items, and ties."""
     return rng.integers(0, 2, (n_rows, 1)) ^ (rng.random((n_rows, n_bits)) < 0.1)
 
 
@@ -52,7 +60,9 @@ def make_labels(rng, n_rows, kind):
         return rng.choice([-5, 0, 7, 10**12], n_rows)
     if kind == "strings":
         return rng.choice(["", "ant", "bee", "camel"], n_rows)
-    n_labels, share = (3, 0.4) if kind == "sets" else (70, 0.05)  # 70 do not fit one word
+    n_labels, share = (
+        (3, 0.4) if kind == "sets" else (70, 0.05)
+    )  # 70 do not fit one word
     labels = (rng.random((n_rows, n_labels)) < share).astype(int)
     labels[-1] = 0  # an item may have no label at all
     return labels
@@ -66,12 +76,14 @@ def make_case(n_bits=12, kind="integers", n_queries=4, n_items=30, seed=0):
 
 
 def relevance_case(distances, relevances, n_bits):
-    """One query per row of relevances: all at the same distances to the items, with any relevances one likes."""
+    """Return one query per row of relevances, all at the same distances to the items."""
     distances, relevances = np.asarray(distances), np.asarray(relevances)
     n_queries, n_items = relevances.shape
     items = pack(np.arange(n_bits) < distances[:, None])
     queries = pack(np.zeros((n_queries, n_bits), int))
-    return Case(queries, items, relevances, np.eye(n_items, dtype=int), n_bits)  # item j has the label j alone
+    return Case(
+        queries, items, relevances, np.eye(n_items, dtype=int), n_bits
+    )  # item j has the label j alone
 
 
 def naive_queries(case):
@@ -83,7 +95,9 @@ def naive_queries(case):
 
 
 def stable_map(case, **options):
-    return mean_average_precision(*case[:4], n_bits=case.n_bits, ties="stable", **options)
+    return mean_average_precision(
+        *case[:4], n_bits=case.n_bits, ties="stable", **options
+    )
 
 
 def assert_same(a, b):
@@ -92,10 +106,12 @@ def assert_same(a, b):
 
 
 def assert_near(a, b):
-    np.testing.assert_allclose(np.asarray(a, float), np.asarray(b, float), rtol=0, atol=1e-12)  # None becomes NaN
+    np.testing.assert_allclose(
+        np.asarray(a, float), np.asarray(b, float), rtol=0, atol=1e-12
+    )  # None becomes NaN
 
 
-# ---- agrees with naive -----------------------------------------------------------------------------------------
+# ---- agrees with naive ---------------------------------------------------------------
 
 
 def make_words(rng, n_rows, n_bits):
@@ -108,10 +124,15 @@ def loop_arguments(n_bits):
     rng = np.random.default_rng(n_bits)
     n, m, k = 4, 25, 6
     Q, D = make_words(rng, n, n_bits), make_words(rng, m, n_bits)
-    ids, sets = ([rng.integers(0, 2, (rows, w)).astype(np.uint64) for rows in (n, m)] for w in (1, 2))
+    ids, sets = (
+        [rng.integers(0, 2, (rows, w)).astype(np.uint64) for rows in (n, m)]
+        for w in (1, 2)
+    )
     weight = rng.integers(1, 9, m).astype(np.int32)
     start, stop = np.sort(rng.integers(0, m + 1, (2, n)), axis=0)
-    counts, more = rng.integers(0, 9, (2, n, n_bits + 1))  # not 0: a loop goes on where the last block ended
+    counts, more = rng.integers(
+        0, 9, (2, n, n_bits + 1)
+    )  # not 0: a loop goes on where the last block ended
     scores = np.zeros(n), np.zeros(n, np.int64)
     return {
         "count": (Q, D, weight, start, stop, counts),
@@ -127,7 +148,9 @@ def loop_arguments(n_bits):
 def test_loops_agree_with_naive(name, n_bits):
     ours, theirs = loop_arguments(n_bits)[name], loop_arguments(n_bits)[name]
     loop = name.split()[0]
-    with np.errstate(over="ignore"):  # with the JIT off the popcount warns, which the public functions silence
+    with np.errstate(
+        over="ignore"
+    ):  # with the JIT off the popcount warns, which the public functions silence
         getattr(metrics, "_" + loop)(*ours)
     getattr(naive, loop)(*theirs)
     for a, b in zip(ours, theirs, strict=True):
@@ -142,19 +165,31 @@ def test_pairs_agree_with_naive(n_bits):
     for q, j in product(range(len(Q)), range(len(D))):
         with np.errstate(over="ignore"):
             assert metrics._distance(Q[q], D, j) == naive.distance(Q[q], D, j)
-        assert metrics._is_relevant(ids_q, q, ids_d, j, False) == naive.is_relevant(ids_q, q, ids_d, j, False)
-        assert metrics._is_relevant(sets_q, q, sets_d, j, True) == naive.is_relevant(sets_q, q, sets_d, j, True)
+        assert metrics._is_relevant(ids_q, q, ids_d, j, False) == naive.is_relevant(
+            ids_q, q, ids_d, j, False
+        )
+        assert metrics._is_relevant(sets_q, q, sets_d, j, True) == naive.is_relevant(
+            sets_q, q, sets_d, j, True
+        )
 
 
 def test_popcount_agrees_with_naive():
     single = [1 << k for k in range(64)]
-    for x in [0, *single, *(2**64 - 1 - x for x in single), 2**64 - 1, *(x - 1 for x in single)]:
+    for x in [
+        0,
+        *single,
+        *(2**64 - 1 - x for x in single),
+        2**64 - 1,
+        *(x - 1 for x in single),
+    ]:
         with np.errstate(over="ignore"):
             assert metrics._popcount(np.uint64(x)) == naive.popcount(x)
 
 
 every_case = pytest.mark.parametrize(
-    ("n_bits", "kind"), [*product(N_BITS, KINDS), (4096, "integers")], ids=lambda value: str(value)
+    ("n_bits", "kind"),
+    [*product(N_BITS, KINDS), (4096, "integers")],
+    ids=lambda value: str(value),
 )
 
 
@@ -173,14 +208,18 @@ def test_histogram_agrees_with_naive(n_bits, kind):
 @every_case
 def test_stable_map_agrees_with_naive(n_bits, kind):
     case = make_case(n_bits, kind)
-    ranked = [[hits[j] for j in naive.stable_ranking(d)] for d, hits in naive_queries(case)]
+    ranked = [
+        [hits[j] for j in naive.stable_ranking(d)] for d, hits in naive_queries(case)
+    ]
     for normalize, top in product(NORMALIZE, (None, 1, 5, 1000)):
         scores = [naive.average_precision(hits, normalize, top) for hits in ranked]
         if all(score is None for score in scores):
             with pytest.raises(ValueError, match="relevant"):
                 stable_map(case, normalize=normalize, top=top)
         else:
-            assert_near(stable_map(case, normalize=normalize, top=top), naive.mean(scores))
+            assert_near(
+                stable_map(case, normalize=normalize, top=top), naive.mean(scores)
+            )
 
 
 @every_case
@@ -207,18 +246,28 @@ def test_radius_and_curve_agree_with_naive(n_bits, kind):
     assert_near(h.precision_recall(), naive.precision_recall(queries, n_bits))
 
 
-# ---- agrees with independent oracles ---------------------------------------------------------------------------
+# ---- agrees with independent oracles -------------------------------------------------
 
-TIES = {"none": [3, 0, 5, 1, 4, 2], "all": [2] * 6, "some": [1, 3, 1, 3, 0, 3, 1], "late": [0, 5, 1, 5, 5, 5]}
+TIES = {
+    "none": [3, 0, 5, 1, 4, 2],
+    "all": [2] * 6,
+    "some": [1, 3, 1, 3, 0, 3, 1],
+    "late": [0, 5, 1, 5, 5, 5],
+}
 
 
 @pytest.mark.parametrize("normalize", NORMALIZE)
 @pytest.mark.parametrize("distances", TIES.values(), ids=TIES)
 def test_expected_map_is_the_mean_over_all_tie_orders(distances, normalize):
-    patterns = list(product([0, 1], repeat=len(distances)))  # every way to be relevant, the empty one included
+    patterns = list(
+        product([0, 1], repeat=len(distances))
+    )  # every way to be relevant, the empty one included
     h = hamming_histogram(*relevance_case(distances, patterns, n_bits=6))
     for top in [None, *range(1, len(distances) + 2)]:
-        scores = [naive.expected_average_precision(distances, hits, normalize, top) for hits in patterns]
+        scores = [
+            naive.expected_average_precision(distances, hits, normalize, top)
+            for hits in patterns
+        ]
         assert_near(h.mean_average_precision(top, normalize, per_query=True), scores)
         assert_near(h.mean_average_precision(top, normalize), naive.mean(scores))
 
@@ -228,7 +277,10 @@ def test_expected_precision_at_k_is_the_mean_over_all_tie_orders(distances):
     patterns = list(product([0, 1], repeat=len(distances)))
     h = hamming_histogram(*relevance_case(distances, patterns, n_bits=6))
     ks = range(1, len(distances) + 1)
-    scores = [[naive.expected_precision_at_k(distances, hits, k) for k in ks] for hits in patterns]
+    scores = [
+        [naive.expected_precision_at_k(distances, hits, k) for k in ks]
+        for hits in patterns
+    ]
     assert_near(h.precision_at_k(list(ks), per_query=True), scores)
     assert_near(h.precision_at_k(list(ks)), np.mean(scores, axis=0))
     assert_near(h.precision_at_k(2, per_query=True), [row[1] for row in scores])
@@ -236,22 +288,32 @@ def test_expected_precision_at_k_is_the_mean_over_all_tie_orders(distances):
 
 
 def written_out(n, hits, top):
-    """Numerators of the expected AP: the formula of the docstring rank by rank, without harmonic numbers."""
+    """Return numerators of the expected AP: the docstring's formula, rank by rank."""
     terms, N, N_hits = [], 0, 0
     for size, good in zip(n, hits, strict=True):
         m = (good - 1) / (size - 1) if size > 1 else 0
-        terms += [good / size * (N_hits + 1 + j * m) / (N + j + 1) for j in range(min(size, top - N))]
+        terms += [
+            good / size * (N_hits + 1 + j * m) / (N + j + 1)
+            for j in range(min(size, top - N))
+        ]
         N, N_hits = N + size, N_hits + good
     return math.fsum(terms)
 
 
 @pytest.mark.parametrize(
-    ("n", "hits"), [([10, 10**5, 5], [3, 20_000, 5]), ([10**6, 1, 1], [0, 1, 0]), ([10**5] * 3, [9, 700, 90_000])]
+    ("n", "hits"),
+    [
+        ([10, 10**5, 5], [3, 20_000, 5]),
+        ([10**6, 1, 1], [0, 1, 0]),
+        ([10**5] * 3, [9, 700, 90_000]),
+    ],
 )
 def test_expected_map_stays_exact_for_huge_ties(n, hits):
     h = HammingHistogram(np.array([n]), np.array([hits]))
     for top in (50, 60_000, sum(n)):
-        assert_near(h.mean_average_precision(top), written_out(n, hits, top) / sum(hits))
+        assert_near(
+            h.mean_average_precision(top), written_out(n, hits, top) / sum(hits)
+        )
 
 
 def test_retrieved_stays_exact_for_a_huge_cut_tie():
@@ -259,7 +321,9 @@ def test_retrieved_stays_exact_for_a_huge_cut_tie():
     expected = 0.0
     for h in range(q + 1):
         chance = math.comb(good, h) * math.comb(size - good, q - h) / math.comb(size, q)
-        expected += chance * written_out([100, q], [100, h], 100 + q) / (100 + h)  # h hits anywhere in q places
+        expected += (
+            chance * written_out([100, q], [100, h], 100 + q) / (100 + h)
+        )  # h hits anywhere in q places
     h = HammingHistogram(np.array([[100, size]]), np.array([[100, good]]))
     assert_near(h.mean_average_precision(100 + q, "retrieved"), expected)
 
@@ -276,13 +340,20 @@ def test_map_agrees_with_scikit_learn_where_nothing_ties():
 
 def stable_argsort_map(case, normalize, top):
     """What published evaluation code does: sort, look up, divide."""
-    bits = [np.unpackbits(codes, axis=1, count=case.n_bits, bitorder="little") for codes in case[:2]]
+    bits = [
+        np.unpackbits(codes, axis=1, count=case.n_bits, bitorder="little")
+        for codes in case[:2]
+    ]
     order = np.argsort((bits[0][:, None] != bits[1]).sum(axis=2), axis=1, kind="stable")
     hits = case.db_labels[order] == case.query_labels[:, None]
     first = hits[:, :top]
     precision = first.cumsum(axis=1) / np.arange(1, first.shape[1] + 1)
     found, total = first.sum(axis=1), hits.sum(axis=1)
-    divisor = {"relevant": total, "min": np.minimum(total, top or len(order[0])), "retrieved": found}[normalize]
+    divisor = {
+        "relevant": total,
+        "min": np.minimum(total, top or len(order[0])),
+        "retrieved": found,
+    }[normalize]
     kept = divisor > 0
     return np.mean((precision * first).sum(axis=1)[kept] / divisor[kept])
 
@@ -292,13 +363,18 @@ def stable_argsort_map(case, normalize, top):
 @pytest.mark.parametrize("n_bits", [8, 65])
 def test_stable_map_agrees_with_a_stable_argsort(n_bits, top, normalize):
     case = make_case(n_bits, n_queries=12, n_items=400)
-    # A rare label: with a small top some queries have no hit in it, which "retrieved" leaves out as the authors do.
+    # A rare label: with a small top some queries have no hit. "retrieved" leaves them out.
     case.query_labels[:4], case.db_labels[:3] = 99, 99
-    assert_near(stable_map(case, normalize=normalize, top=top), stable_argsort_map(case, normalize, top))
+    assert_near(
+        stable_map(case, normalize=normalize, top=top),
+        stable_argsort_map(case, normalize, top),
+    )
 
 
 def test_retrieved_with_stable_ties_leaves_out_queries_without_a_hit_in_the_top():
-    case = relevance_case([1, 1, 2, 2], [[1, 0, 0, 1], [0, 0, 0, 1]], n_bits=8)  # the second hits at rank 4 only
+    case = relevance_case(
+        [1, 1, 2, 2], [[1, 0, 0, 1], [0, 0, 0, 1]], n_bits=8
+    )  # the second hits at rank 4 only
     assert stable_map(case, normalize="retrieved", top=3) == 1.0
     assert_near(stable_map(case, normalize="retrieved", top=4), (0.75 + 0.25) / 2)
     assert_near(stable_map(case, normalize="relevant", top=3), (0.5 + 0.0) / 2)
@@ -309,23 +385,33 @@ def test_faiss_reads_the_same_codes(n_bits):
     case = make_case(n_bits, n_items=100)
     index = faiss.IndexBinaryFlat(n_bits)
     index.add(case.db_codes)
-    theirs, _ = index.search(case.query_codes, 20)  # its order of ties is its own, so only the distances compare
+    theirs, _ = index.search(
+        case.query_codes, 20
+    )  # its order of ties is its own, so only the distances compare
     ours, _ = nearest(case.query_codes, case.db_codes, 20)
     np.testing.assert_array_equal(ours, theirs)
     h = hamming_histogram(*case)
     for radius in (0, 2, n_bits // 8, n_bits):
-        limits, _, found = index.range_search(case.query_codes, radius + 1)  # FAISS: strictly below; ours: within
-        np.testing.assert_array_equal(np.diff(limits.astype(int)), h.items[:, : radius + 1].sum(axis=1))
+        limits, _, found = index.range_search(
+            case.query_codes, radius + 1
+        )  # FAISS: strictly below; ours: within
+        np.testing.assert_array_equal(
+            np.diff(limits.astype(int)), h.items[:, : radius + 1].sum(axis=1)
+        )
         hits = [
             np.mean(case.db_labels[found[a:b]] == label) if b > a else 0.0
-            for a, b, label in zip(limits[:-1], limits[1:], case.query_labels, strict=True)
+            for a, b, label in zip(
+                limits[:-1], limits[1:], case.query_labels, strict=True
+            )
         ]
         assert_near(h.precision_at_radius(radius), np.mean(hits))
 
 
-# ---- properties ------------------------------------------------------------------------------------------------
+# ---- properties ----------------------------------------------------------------------
 
-quick = settings(max_examples=40, deadline=None)  # a first call compiles, so no deadline
+quick = settings(
+    max_examples=40, deadline=None
+)  # a first call compiles, so no deadline
 cases = st.builds(
     make_case,
     n_bits=st.integers(1, 70),
@@ -342,7 +428,13 @@ seeds = st.integers(0, 2**32).map(np.random.default_rng)
 def test_shards_add_up(case, n_shards, rng):
     shard = rng.integers(0, n_shards, len(case.db_codes))
     parts = [
-        hamming_histogram(case.query_codes, case.db_codes[own], case.query_labels, case.db_labels[own], case.n_bits)
+        hamming_histogram(
+            case.query_codes,
+            case.db_codes[own],
+            case.query_labels,
+            case.db_labels[own],
+            case.n_bits,
+        )
         for own in (shard == k for k in np.unique(shard))
     ]
     whole = hamming_histogram(*case)
@@ -354,7 +446,9 @@ def test_shards_add_up(case, n_shards, rng):
 @given(cases, seeds)
 def test_order_of_the_database_does_not_matter(case, rng):
     order = rng.permutation(len(case.db_codes))
-    mixed = case._replace(db_codes=case.db_codes[order], db_labels=case.db_labels[order])
+    mixed = case._replace(
+        db_codes=case.db_codes[order], db_labels=case.db_labels[order]
+    )
     assert_same(hamming_histogram(*mixed), hamming_histogram(*case))
 
 
@@ -362,8 +456,12 @@ def test_order_of_the_database_does_not_matter(case, rng):
 @given(cases, seeds)
 def test_order_of_the_bits_does_not_matter(case, rng):
     order = rng.permutation(case.n_bits)
-    codes = (np.unpackbits(codes, axis=1, bitorder="little")[:, order] for codes in case[:2])
-    assert_same(hamming_histogram(*map(pack, codes), *case[2:]), hamming_histogram(*case))
+    codes = (
+        np.unpackbits(codes, axis=1, bitorder="little")[:, order] for codes in case[:2]
+    )
+    assert_same(
+        hamming_histogram(*map(pack, codes), *case[2:]), hamming_histogram(*case)
+    )
 
 
 @quick
@@ -376,17 +474,24 @@ def test_names_of_the_labels_do_not_matter(case, rng):
         old = np.unique(np.concatenate(case[2:4]))
         names = rng.permutation([f"class {k}" for k in range(len(old))])
         new = [names[np.searchsorted(old, labels)] for labels in case[2:4]]
-    assert_same(hamming_histogram(*case[:2], *new, case.n_bits), hamming_histogram(*case))
+    assert_same(
+        hamming_histogram(*case[:2], *new, case.n_bits), hamming_histogram(*case)
+    )
 
 
 @quick
 @given(cases, st.none() | st.integers(1, 30))
 def test_expected_map_is_a_mean_so_lies_between_best_and_worst_order(case, top):
-    one = case._replace(query_codes=case.query_codes[:1], query_labels=case.query_labels[:1])
+    one = case._replace(
+        query_codes=case.query_codes[:1], query_labels=case.query_labels[:1]
+    )
     hits = np.array(naive.relevances(one.query_labels[0], one.db_labels))
     assume(hits.any())
     best, worst = (
-        stable_map(one._replace(db_codes=one.db_codes[order], db_labels=one.db_labels[order]), top=top)
+        stable_map(
+            one._replace(db_codes=one.db_codes[order], db_labels=one.db_labels[order]),
+            top=top,
+        )
         for order in (np.argsort(-hits, kind="stable"), np.argsort(hits, kind="stable"))
     )
     expected = mean_average_precision(*one[:4], n_bits=one.n_bits, top=top)
@@ -403,7 +508,7 @@ def test_retrieved_can_rank_a_worse_list_higher_and_the_default_cannot():
     assert worse < better
 
 
-# ---- blocks and merged items -----------------------------------------------------------------------------------
+# ---- blocks and merged items ---------------------------------------------------------
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -413,7 +518,13 @@ def test_blocks_do_not_matter(monkeypatch, n_bits, kind):
 
     def results():
         h = hamming_histogram(*case)
-        return h.items, h.relevant, *nearest(*case[:2], 7), stable_map(case, top=9), stable_map(case, normalize="min")
+        return (
+            h.items,
+            h.relevant,
+            *nearest(*case[:2], 7),
+            stable_map(case, top=9),
+            stable_map(case, normalize="min"),
+        )
 
     whole = results()
     for n_words in (1, 7, 12):
@@ -426,14 +537,29 @@ def test_blocks_do_not_matter(monkeypatch, n_bits, kind):
 @pytest.mark.parametrize("n_bits", [3, 65])
 def test_merging_equal_items_does_not_matter(n_bits, kind):
     case = make_case(n_bits, kind, n_queries=4, n_items=8)
-    case = case._replace(db_codes=np.tile(case.db_codes, (20, 1)), db_labels=np.concatenate([case.db_labels] * 20))
-    few = hamming_histogram(*case)  # a few queries are not worth the sorting that finds equal items
+    case = case._replace(
+        db_codes=np.tile(case.db_codes, (20, 1)),
+        db_labels=np.concatenate([case.db_labels] * 20),
+    )
+    few = hamming_histogram(
+        *case
+    )  # a few queries are not worth the sorting that finds equal items
     many = case._replace(
-        query_codes=np.tile(case.query_codes, (100, 1)), query_labels=np.concatenate([case.query_labels] * 100)
+        query_codes=np.tile(case.query_codes, (100, 1)),
+        query_labels=np.concatenate([case.query_labels] * 100),
     )
     many = hamming_histogram(*many)
-    assert_same(many, HammingHistogram(np.tile(few.items, (100, 1)), np.tile(few.relevant, (100, 1))))
-    one = hamming_histogram(case.query_codes, case.db_codes[:8], case.query_labels, case.db_labels[:8], n_bits)
+    assert_same(
+        many,
+        HammingHistogram(np.tile(few.items, (100, 1)), np.tile(few.relevant, (100, 1))),
+    )
+    one = hamming_histogram(
+        case.query_codes,
+        case.db_codes[:8],
+        case.query_labels,
+        case.db_labels[:8],
+        n_bits,
+    )
     assert_same(few, HammingHistogram(20 * one.items, 20 * one.relevant))
 
 
@@ -448,7 +574,7 @@ def test_more_classes_than_fit_two_bytes():
     assert h.relevant[[0, -2, -1]].tolist() == [[0, 2, 0], [0, 0, 1], [2, 0, 0]]
 
 
-# ---- the histogram as an object --------------------------------------------------------------------------------
+# ---- the histogram as an object ------------------------------------------------------
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -469,10 +595,16 @@ def test_empty_queries_are_counted_and_left_out_of_map_and_curve():
     case = relevance_case([0, 1, 2], [[1, 0, 0], [0, 0, 0], [0, 1, 1]], n_bits=2)
     h = hamming_histogram(*case)
     assert h.n_empty == 1
-    assert np.isnan(h.mean_average_precision(per_query=True)).tolist() == [False, True, False]
+    assert np.isnan(h.mean_average_precision(per_query=True)).tolist() == [
+        False,
+        True,
+        False,
+    ]
     assert_near(h.mean_average_precision(), (1 + (1 / 2 + 2 / 3) / 2) / 2)
     assert_near(h.precision_recall(), [[1 / 2, 1 / 2, 1 / 2], [1 / 2, 3 / 4, 1]])
-    assert_near(h.precision_at_radius(0), 1 / 3)  # precisions do not need a relevant item: the query counts 0
+    assert_near(
+        h.precision_at_radius(0), 1 / 3
+    )  # precisions do not need a relevant item: the query counts 0
     assert_near(h.precision_at_k(1), 1 / 3)
 
 
@@ -490,14 +622,21 @@ def test_histograms_pickle():
 
 
 def test_a_histogram_shows_its_size():
-    assert repr(hamming_histogram(*make_case(12))) == "HammingHistogram(n_queries=4, n_bits=12, n_items=30)"
+    assert (
+        repr(hamming_histogram(*make_case(12)))
+        == "HammingHistogram(n_queries=4, n_bits=12, n_items=30)"
+    )
 
 
 def test_one_liner_is_the_histograms_map():
     case = make_case()
     for normalize, top in product(NORMALIZE, (None, 5)):
-        one_liner = mean_average_precision(*case[:4], top=top, normalize=normalize, n_bits=12)
-        assert one_liner == hamming_histogram(*case).mean_average_precision(top, normalize)
+        one_liner = mean_average_precision(
+            *case[:4], top=top, normalize=normalize, n_bits=12
+        )
+        assert one_liner == hamming_histogram(*case).mean_average_precision(
+            top, normalize
+        )
 
 
 def test_no_distance_saturates():
@@ -526,7 +665,7 @@ def test_area_under_curve_is_the_mean_height(x, y, area):
     assert_near(area_under_curve(np.array(x) * 1000, y), area)
 
 
-# ---- arrays that simply work -----------------------------------------------------------------------------------
+# ---- arrays that simply work ---------------------------------------------------------
 
 
 def strided(array, _):
@@ -554,7 +693,9 @@ def memory_map(array, folder):
 
 
 @pytest.mark.parametrize("kind", ["integers", "many"])
-@pytest.mark.parametrize("form", [strided, reversed_rows, read_only, fortran, memory_map])
+@pytest.mark.parametrize(
+    "form", [strided, reversed_rows, read_only, fortran, memory_map]
+)
 def test_any_memory_layout_works(tmp_path, form, kind):
     case = make_case(65, kind)
     other = Case(*(form(array, tmp_path) for array in case[:4]), 65)
@@ -564,7 +705,9 @@ def test_any_memory_layout_works(tmp_path, form, kind):
         np.testing.assert_array_equal(a, b)
 
 
-@pytest.mark.parametrize("dtype", [bool, np.int8, np.uint8, np.int32, np.uint64, ">i4", list])
+@pytest.mark.parametrize(
+    "dtype", [bool, np.int8, np.uint8, np.int32, np.uint64, ">i4", list]
+)
 @pytest.mark.parametrize("shape", [(30,), (30, 70)], ids=["ids", "sets"])
 def test_any_form_of_integer_labels_works(shape, dtype):
     codes, labels = make_case().db_codes, np.random.default_rng(0).integers(0, 2, shape)
@@ -576,11 +719,22 @@ def test_any_form_of_integer_labels_works(shape, dtype):
 
 def test_strings_of_any_length_and_as_objects_work():
     case = make_case(kind="strings")
-    short = case._replace(query_labels=case.query_labels[:2].astype("U9"), query_codes=case.query_codes[:2])
-    objects = short._replace(query_labels=short.query_labels.astype(object), db_labels=case.db_labels.tolist())
+    short = case._replace(
+        query_labels=case.query_labels[:2].astype("U9"),
+        query_codes=case.query_codes[:2],
+    )
+    objects = short._replace(
+        query_labels=short.query_labels.astype(object),
+        db_labels=case.db_labels.tolist(),
+    )
     h = hamming_histogram(*case)
-    for other in (short, objects):  # objects are what a pandas column of strings becomes
-        assert_same(hamming_histogram(*other), HammingHistogram(h.items[:2], h.relevant[:2]))
+    for other in (
+        short,
+        objects,
+    ):  # objects are what a pandas column of strings becomes
+        assert_same(
+            hamming_histogram(*other), HammingHistogram(h.items[:2], h.relevant[:2])
+        )
 
 
 @pytest.mark.parametrize("query_type", [np.int64, np.uint64])
@@ -589,7 +743,9 @@ def test_huge_labels_are_compared_exactly(query_type, db_type):
     # Hashes and database keys: neighbours above 2**53 are one number in float64.
     codes = np.zeros((4, 1), np.uint8)
     labels = np.arange(4) + 2**60
-    h = hamming_histogram(codes, codes, labels.astype(query_type), labels.astype(db_type))
+    h = hamming_histogram(
+        codes, codes, labels.astype(query_type), labels.astype(db_type)
+    )
     assert h.relevant[:, 0].tolist() == [1, 1, 1, 1]
 
 
@@ -603,14 +759,16 @@ def test_input_is_left_as_it_was():
         np.testing.assert_array_equal(a, b)
 
 
-# ---- awkward input ---------------------------------------------------------------------------------------------
+# ---- awkward input -------------------------------------------------------------------
 
 CODES = np.array([[0], [1], [3], [7]], np.uint8)
 LABELS = [0, 1, 0, 1]
 SETS = np.eye(4, dtype=int)
 
 
-def histogram(query_codes=CODES, db_codes=CODES, query_labels=LABELS, db_labels=LABELS, **options):
+def histogram(
+    query_codes=CODES, db_codes=CODES, query_labels=LABELS, db_labels=LABELS, **options
+):
     return hamming_histogram(query_codes, db_codes, query_labels, db_labels, **options)
 
 
@@ -620,80 +778,386 @@ def one_line(query_labels=LABELS, **options):
 
 # what is wrong: (call, error, what the message names: the value, and the need or the way out)
 ERRORS = {
-    "float codes": (lambda: histogram(CODES / 2), TypeError, "query_codes", "float64", "uint8", "np.packbits"),
-    "bool codes": (lambda: histogram(db_codes=CODES > 0), TypeError, "db_codes", "bool", "uint8", "np.packbits"),
-    "codes as a list": (lambda: histogram(CODES.tolist()), TypeError, "int64", "uint8", "codes.astype(np.uint8)"),
-    "signs": (lambda: histogram(np.where(CODES > 1, 1, -1)), TypeError, "int64", "np.packbits(codes > 0, axis=1"),
-    "an empty list": (lambda: histogram([]), ValueError, "query_codes", "(0,)", "row"),
-    "1-D codes": (lambda: histogram(CODES[:, 0]), ValueError, "query_codes", "(4,)", "row"),
-    "3-D codes": (lambda: nearest(CODES[None], CODES, 1), ValueError, "query_codes", "(1, 4, 1)", "row"),
-    "no codes": (lambda: histogram(db_codes=CODES[:0], db_labels=[]), ValueError, "db_codes", "(0, 1)", "row"),
-    "codes of no bytes": (lambda: histogram(CODES[:, :0]), ValueError, "query_codes", "(4, 0)", "byte"),
-    "two widths": (lambda: histogram(db_codes=CODES.repeat(3, 1)), ValueError, "1 bytes", "3", "encode both"),
+    "float codes": (
+        lambda: histogram(CODES / 2),
+        TypeError,
+        "query_codes",
+        "float64",
+        "uint8",
+        "np.packbits",
+    ),
+    "bool codes": (
+        lambda: histogram(db_codes=CODES > 0),
+        TypeError,
+        "db_codes",
+        "bool",
+        "uint8",
+        "np.packbits",
+    ),
+    "codes as a list": (
+        lambda: histogram(CODES.tolist()),
+        TypeError,
+        "int64",
+        "uint8",
+        "codes.astype(np.uint8)",
+    ),
+    "signs": (
+        lambda: histogram(np.where(CODES > 1, 1, -1)),
+        TypeError,
+        "int64",
+        "np.packbits(codes > 0, axis=1",
+    ),
+    "an empty list": (
+        lambda: histogram([]),
+        ValueError,
+        "query_codes",
+        "empty",
+        "(0,)",
+        "row",
+    ),
+    "1-D codes": (
+        lambda: histogram(CODES[:, 0]),
+        ValueError,
+        "query_codes",
+        "(4,)",
+        "row",
+    ),
+    "3-D codes": (
+        lambda: nearest(CODES[None], CODES, 1),
+        ValueError,
+        "query_codes",
+        "(1, 4, 1)",
+        "row",
+    ),
+    "no codes": (
+        lambda: histogram(db_codes=CODES[:0], db_labels=[]),
+        ValueError,
+        "db_codes",
+        "(0, 1)",
+        "row",
+    ),
+    "codes of no bytes": (
+        lambda: histogram(CODES[:, :0]),
+        ValueError,
+        "query_codes",
+        "(4, 0)",
+        "byte",
+    ),
+    "two widths": (
+        lambda: histogram(db_codes=CODES.repeat(3, 1)),
+        ValueError,
+        "1 bytes",
+        "3",
+        "encode both",
+    ),
     "n_bits too large": (lambda: histogram(n_bits=9), ValueError, "n_bits=9", "1 to 8"),
-    "n_bits too small": (lambda: histogram(CODES.repeat(2, 1), CODES.repeat(2, 1), n_bits=8), ValueError, "9 to 16"),
+    "n_bits too small": (
+        lambda: histogram(CODES.repeat(2, 1), CODES.repeat(2, 1), n_bits=8),
+        ValueError,
+        "9 to 16",
+    ),
     "n_bits zero": (lambda: histogram(n_bits=0), ValueError, "n_bits=0", "at least 1"),
     "n_bits a float": (lambda: histogram(n_bits=8.0), TypeError, "n_bits=8.0", "int"),
     "n_bits a bool": (lambda: histogram(n_bits=True), TypeError, "n_bits=True", "int"),
-    "padding bits": (lambda: histogram(CODES, CODES, n_bits=2), ValueError, "query_codes", "3", "n_bits=2", "packbits"),
-    "padding bits in the database": (lambda: histogram(CODES[:1], CODES, [0], n_bits=1), ValueError, "db_codes", "2"),
-    "n_threads zero": (lambda: histogram(n_threads=0), ValueError, "n_threads=0", "at least 1"),
-    "too few labels": (lambda: histogram(query_labels=[0, 1]), ValueError, "query_labels", "(2,)", "4 codes"),
-    "too many labels": (lambda: histogram(db_labels=[0] * 5), ValueError, "db_labels", "(5,)", "4 codes"),
-    "one label": (lambda: histogram(query_labels=1), ValueError, "query_labels", "()", "4 codes"),
+    "padding bits": (
+        lambda: histogram(CODES, CODES, n_bits=2),
+        ValueError,
+        "query_codes",
+        "3",
+        "n_bits=2",
+        "packbits",
+    ),
+    "padding bits in the database": (
+        lambda: histogram(CODES[:1], CODES, [0], n_bits=1),
+        ValueError,
+        "db_codes",
+        "2",
+    ),
+    "n_threads zero": (
+        lambda: histogram(n_threads=0),
+        ValueError,
+        "n_threads=0",
+        "at least 1",
+    ),
+    "too few labels": (
+        lambda: histogram(query_labels=[0, 1]),
+        ValueError,
+        "query_labels",
+        "(2,)",
+        "4 codes",
+    ),
+    "too many labels": (
+        lambda: histogram(db_labels=[0] * 5),
+        ValueError,
+        "db_labels",
+        "(5,)",
+        "4 codes",
+    ),
+    "one label": (
+        lambda: histogram(query_labels=1),
+        ValueError,
+        "query_labels",
+        "()",
+        "4 codes",
+    ),
+    "an empty list of labels": (
+        lambda: histogram(query_labels=[]),
+        ValueError,
+        "query_labels",
+        "(0,)",
+        "4 codes",
+    ),
+    "labels of no columns": (
+        lambda: histogram(db_labels=SETS[:, :0]),
+        ValueError,
+        "db_labels",
+        "(4, 0)",
+        "4 codes",
+    ),
     "no labels": (lambda: histogram(query_labels=None), TypeError, "query_labels"),
-    "no labels for the database": (lambda: histogram(db_labels=None), TypeError, "db_labels"),
-    "float labels": (lambda: histogram(query_labels=[0.0, 1, 0, 1]), TypeError, "query_labels", "float64", "astype"),
-    "float sets": (lambda: histogram(db_labels=SETS / 1), TypeError, "db_labels", "float64", "integers"),
-    "objects": (lambda: histogram(query_labels=[0, None, 0, 1]), TypeError, "query_labels", "object", "integers"),
-    "a column of labels": (lambda: histogram(query_labels=[[0], [1], [0], [1]]), ValueError, "(4, 1)", "ravel()"),
-    "a matrix of strings": (lambda: histogram(query_labels=SETS.astype(str)), TypeError, "<U21", "(4, 4)", "0 and 1"),
-    "lists of labels": (lambda: histogram(query_labels=[[0, 1], [0]] * 2), ValueError, "inhomogeneous", "0 and 1"),
-    "a 2 in a matrix": (lambda: histogram(CODES, CODES, SETS, 2 * SETS), ValueError, "db_labels[0, 0]", "2", "> 0"),
-    "a -1 in a matrix": (lambda: histogram(CODES, CODES, -SETS, SETS), ValueError, "query_labels[0, 0]", "-1", "> 0"),
-    "ids against sets": (lambda: histogram(db_labels=SETS), ValueError, "4, 4", "one form"),
-    "sets of other width": (lambda: histogram(CODES, CODES, SETS, SETS[:, :3]), ValueError, "4, 4", "4, 3", "one form"),
-    "strings against integers": (lambda: histogram(query_labels=list("abab")), ValueError, "<U1", "int64", "one form"),
+    "no labels for the database": (
+        lambda: histogram(db_labels=None),
+        TypeError,
+        "db_labels",
+    ),
+    "float labels": (
+        lambda: histogram(query_labels=[0.0, 1, 0, 1]),
+        TypeError,
+        "query_labels",
+        "float64",
+        "astype",
+    ),
+    "float sets": (
+        lambda: histogram(db_labels=SETS / 1),
+        TypeError,
+        "db_labels",
+        "float64",
+        "integers",
+    ),
+    "objects": (
+        lambda: histogram(query_labels=[0, None, 0, 1]),
+        TypeError,
+        "query_labels",
+        "object",
+        "integers",
+    ),
+    "a column of labels": (
+        lambda: histogram(query_labels=[[0], [1], [0], [1]]),
+        ValueError,
+        "(4, 1)",
+        "ravel()",
+    ),
+    "a matrix of strings": (
+        lambda: histogram(query_labels=SETS.astype(str)),
+        TypeError,
+        "<U21",
+        "(4, 4)",
+        "0 and 1",
+    ),
+    "lists of labels": (
+        lambda: histogram(query_labels=[[0, 1], [0]] * 2),
+        ValueError,
+        "inhomogeneous",
+        "0 and 1",
+    ),
+    "a 2 in a matrix": (
+        lambda: histogram(CODES, CODES, SETS, 2 * SETS),
+        ValueError,
+        "db_labels[0, 0]",
+        "2",
+        "> 0",
+    ),
+    "a -1 in a matrix": (
+        lambda: histogram(CODES, CODES, -SETS, SETS),
+        ValueError,
+        "query_labels[0, 0]",
+        "-1",
+        "> 0",
+    ),
+    "ids against sets": (
+        lambda: histogram(db_labels=SETS),
+        ValueError,
+        "4, 4",
+        "same form",
+    ),
+    "sets of other width": (
+        lambda: histogram(CODES, CODES, SETS, SETS[:, :3]),
+        ValueError,
+        "4, 4",
+        "4, 3",
+        "same form",
+    ),
+    "strings against integers": (
+        lambda: histogram(query_labels=list("abab")),
+        ValueError,
+        "<U1",
+        "int64",
+        "same form",
+    ),
     "k zero": (lambda: histogram().precision_at_k(0), ValueError, "k=0", "at least 1"),
     "k a float": (lambda: histogram().precision_at_k([1.5]), TypeError, "k=1.5", "int"),
-    "k a float among others": (lambda: histogram().precision_at_k([1, 2.5]), TypeError, "k=2.5", "int"),
-    "k too large": (lambda: histogram().precision_at_k([1, 5]), ValueError, "k=5", "4 items", "smaller"),
+    "k a float among others": (
+        lambda: histogram().precision_at_k([1, 2.5]),
+        TypeError,
+        "k=2.5",
+        "int",
+    ),
+    "k too large": (
+        lambda: histogram().precision_at_k([1, 5]),
+        ValueError,
+        "k=5",
+        "4 items",
+        "smaller",
+    ),
     "no k": (lambda: histogram().precision_at_k([]), ValueError, "k="),
-    "nearest k zero": (lambda: nearest(CODES, CODES, 0), ValueError, "k=0", "at least 1"),
-    "nearest k too large": (lambda: nearest(CODES, CODES, 5), ValueError, "k=5", "4 items", "smaller"),
-    "radius negative": (lambda: histogram().precision_at_radius(-1), ValueError, "radius=-1", "at least 0"),
-    "top zero": (lambda: histogram().mean_average_precision(top=0), ValueError, "top=0", "at least 1"),
-    "stable top zero": (lambda: one_line(top=0, ties="stable"), ValueError, "top=0", "at least 1"),
-    "top a float": (lambda: histogram().mean_average_precision(top=2.0), TypeError, "top=2.0", "int"),
-    "normalize": (lambda: histogram().mean_average_precision(normalize="max"), ValueError, "'max'", '"min"'),
-    "stable normalize": (lambda: one_line(normalize="max", ties="stable"), ValueError, "'max'", '"min"'),
+    "nearest k zero": (
+        lambda: nearest(CODES, CODES, 0),
+        ValueError,
+        "k=0",
+        "at least 1",
+    ),
+    "nearest k too large": (
+        lambda: nearest(CODES, CODES, 5),
+        ValueError,
+        "k=5",
+        "4 items",
+        "smaller",
+    ),
+    "radius negative": (
+        lambda: histogram().precision_at_radius(-1),
+        ValueError,
+        "radius=-1",
+        "at least 0",
+    ),
+    "top zero": (
+        lambda: histogram().mean_average_precision(top=0),
+        ValueError,
+        "top=0",
+        "at least 1",
+    ),
+    "stable top zero": (
+        lambda: one_line(top=0, ties="stable"),
+        ValueError,
+        "top=0",
+        "at least 1",
+    ),
+    "top a float": (
+        lambda: histogram().mean_average_precision(top=2.0),
+        TypeError,
+        "top=2.0",
+        "int",
+    ),
+    "normalize": (
+        lambda: histogram().mean_average_precision(normalize="max"),
+        ValueError,
+        "'max'",
+        '"min"',
+    ),
+    "stable normalize": (
+        lambda: one_line(normalize="max", ties="stable"),
+        ValueError,
+        "'max'",
+        '"min"',
+    ),
     "ties": (lambda: one_line(ties="random"), ValueError, "'random'", '"stable"'),
     "all queries empty": (lambda: one_line([5] * 4), ValueError, "4 queries", "labels"),
-    "all queries empty, stable": (lambda: one_line([5] * 4, ties="stable"), ValueError, "4 queries", "labels"),
-    "no curve": (lambda: histogram(query_labels=[5] * 4).precision_recall(), ValueError, "4 queries", "labels"),
-    "no hit in the top": (lambda: one_line(LABELS[::-1], top=1, normalize="retrieved"), ValueError, "first 1 rank"),
-    "other queries": (lambda: histogram() + histogram(CODES[:1], query_labels=[0]), ValueError, "n_queries=1", "same"),
-    "other lengths": (lambda: histogram() + histogram(n_bits=3), ValueError, "n_bits=3", "same"),
-    "not a self-histogram": (lambda: histogram(db_codes=CODES + 8).without_self(), ValueError, "query 0", "database"),
-    "own item of another label": (lambda: histogram(query_labels=LABELS[::-1]).without_self(), ValueError, "query 0"),
-    "curve of one point": (lambda: area_under_curve([1], [1]), ValueError, "(1,)", "two or more"),
-    "curve of two lengths": (lambda: area_under_curve([1, 2], [1, 2, 3]), ValueError, "(2,)", "(3,)"),
-    "x not increasing": (lambda: area_under_curve([1, 1], [1, 2]), ValueError, "[1. 1.]", "increasing"),
-    "y not finite": (lambda: area_under_curve([0, 1], [np.nan, 2]), ValueError, "[nan  2.]", "finite"),
-    "other shapes": (lambda: HammingHistogram(np.ones((2, 3)), np.ones((2, 2))), ValueError, "(2, 3)", "(2, 2)"),
-    "too many relevant": (lambda: HammingHistogram(np.eye(2), np.ones((2, 2))), ValueError, "query 0", "distance 1"),
-    "relevant below zero": (lambda: HammingHistogram(np.eye(2), -np.eye(2)), ValueError, "-1.0 of 1.0", "from 0"),
+    "all queries empty, stable": (
+        lambda: one_line([5] * 4, ties="stable"),
+        ValueError,
+        "4 queries",
+        "labels",
+    ),
+    "no curve": (
+        lambda: histogram(query_labels=[5] * 4).precision_recall(),
+        ValueError,
+        "4 queries",
+        "labels",
+    ),
+    "no hit in the top": (
+        lambda: one_line(LABELS[::-1], top=1, normalize="retrieved"),
+        ValueError,
+        "first 1 rank",
+    ),
+    "other queries": (
+        lambda: histogram() + histogram(CODES[:1], query_labels=[0]),
+        ValueError,
+        "n_queries=1",
+        "same",
+    ),
+    "other lengths": (
+        lambda: histogram() + histogram(n_bits=3),
+        ValueError,
+        "n_bits=3",
+        "same",
+    ),
+    "not a self-histogram": (
+        lambda: histogram(db_codes=CODES + 8).without_self(),
+        ValueError,
+        "query 0",
+        "database",
+    ),
+    "own item of another label": (
+        lambda: histogram(query_labels=LABELS[::-1]).without_self(),
+        ValueError,
+        "query 0",
+    ),
+    "curve of one point": (
+        lambda: area_under_curve([1], [1]),
+        ValueError,
+        "(1,)",
+        "two or more",
+    ),
+    "curve of two lengths": (
+        lambda: area_under_curve([1, 2], [1, 2, 3]),
+        ValueError,
+        "(2,)",
+        "(3,)",
+    ),
+    "x not increasing": (
+        lambda: area_under_curve([1, 1], [1, 2]),
+        ValueError,
+        "[1. 1.]",
+        "increasing",
+    ),
+    "y not finite": (
+        lambda: area_under_curve([0, 1], [np.nan, 2]),
+        ValueError,
+        "[nan  2.]",
+        "finite",
+    ),
+    "other shapes": (
+        lambda: HammingHistogram(np.ones((2, 3)), np.ones((2, 2))),
+        ValueError,
+        "(2, 3)",
+        "(2, 2)",
+    ),
+    "too many relevant": (
+        lambda: HammingHistogram(np.eye(2), np.ones((2, 2))),
+        ValueError,
+        "query 0",
+        "distance 1",
+    ),
+    "relevant below zero": (
+        lambda: HammingHistogram(np.eye(2), -np.eye(2)),
+        ValueError,
+        "-1.0 of 1.0",
+        "from 0",
+    ),
 }
 
 
-@pytest.mark.parametrize(("call", "error", "parts"), [(c, e, p) for c, e, *p in ERRORS.values()], ids=ERRORS)
+@pytest.mark.parametrize(
+    ("call", "error", "parts"), [(c, e, p) for c, e, *p in ERRORS.values()], ids=ERRORS
+)
 def test_errors_name_the_value_the_need_and_the_way_out(call, error, parts):
     with pytest.raises(error) as caught:
         call()
     assert type(caught.value) is error
     message = str(caught.value)
     assert all(part in message for part in parts), message
-    assert any(verb in message for verb in ("pass", "check", "encode")), message  # the way out is something to do
+    assert any(verb in message for verb in ("pass", "check", "encode")), (
+        message
+    )  # the way out is something to do
 
 
 def test_errors_count_rows_from_the_start_of_the_database(monkeypatch):
@@ -716,7 +1180,7 @@ def test_a_histogram_adds_to_histograms_only():
         1 + histogram()
 
 
-# ---- threads and processes -------------------------------------------------------------------------------------
+# ---- threads and processes -----------------------------------------------------------
 
 
 def large_case(kind="integers"):
@@ -743,18 +1207,30 @@ def test_several_python_threads_agree():
 def test_joblib_workers_agree():
     case = large_case()
     odd = np.arange(len(case.db_codes)) % 2 == 1
-    shards = [case._replace(db_codes=case.db_codes[own], db_labels=case.db_labels[own]) for own in (odd, ~odd)]
+    shards = [
+        case._replace(db_codes=case.db_codes[own], db_labels=case.db_labels[own])
+        for own in (odd, ~odd)
+    ]
     with joblib.parallel_config("loky"):
-        parts = joblib.Parallel(n_jobs=2)(joblib.delayed(hamming_histogram)(*shard) for shard in shards)
+        parts = joblib.Parallel(n_jobs=2)(
+            joblib.delayed(hamming_histogram)(*shard) for shard in shards
+        )
     joblib.externals.loky.get_reusable_executor().shutdown()
     assert_same(sum(parts), hamming_histogram(*case))
 
 
-@pytest.mark.skipif("fork" not in multiprocessing.get_all_start_methods(), reason="no fork on this system")
-@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")  # Python 3.12 on, in a process that has threads
+@pytest.mark.skipif(
+    "fork" not in multiprocessing.get_all_start_methods(),
+    reason="no fork on this system",
+)
+@pytest.mark.filterwarnings(
+    "ignore:.*fork:DeprecationWarning"
+)  # Python 3.12 on, in a process that has threads
 def test_works_after_a_fork():
     case = large_case()
     parent = hamming_histogram(*case, n_threads=2)  # threads have run before the fork
     with multiprocessing.get_context("fork").Pool(1) as pool:
-        child = pool.apply_async(hamming_histogram, case, {"n_threads": 2}).get(timeout=60)  # hangs no longer
+        child = pool.apply_async(hamming_histogram, case, {"n_threads": 2}).get(
+            timeout=60
+        )  # hangs no longer
     assert_same(child, parent)

@@ -1,9 +1,11 @@
-"""The notebooks: those in the clone are whole runs, all of them run, and run.py and pages.py do what they say."""
+"""Check the notebooks of the clone, and the tools that run them and make pages of them."""
 
 import base64
 import doctest
 import io
+import os
 import re
+import sys
 from concurrent.futures import ProcessPoolExecutor, wait
 from multiprocessing import get_context
 from pathlib import Path
@@ -15,8 +17,9 @@ from matplotlib.figure import Figure
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 from PIL import Image
 
-import plots
-from notebooks import pages, run
+from study import plots
+from study.claims import COUNTS_TYPE, VERDICTS
+from tools import make_pages, run_notebooks
 
 ROOT = Path(__file__).parents[1]
 PATHS = sorted((ROOT / "notebooks").glob("[0-9]*.ipynb"))
@@ -33,11 +36,13 @@ def outputs(notebook):
 
 
 def headings(notebook):
-    found = (re.findall(r"^#+ (.+)$", cell.source, re.MULTILINE) for cell in notebook.cells)
+    found = (
+        re.findall(r"^#+ (.+)$", cell.source, re.MULTILINE) for cell in notebook.cells
+    )
     return [heading for cell in found for heading in cell]
 
 
-# ---- the notebooks of the clone -----------------------------------------------------------------------------------
+# ---- the notebooks of the clone ------------------------------------------------------
 
 
 @every_notebook
@@ -46,8 +51,12 @@ def test_committed_notebook_is_a_whole_run_in_the_paper_profile(path):
     nbformat.validate(notebook)
     cells = code_cells(notebook)
     assert [cell.execution_count for cell in cells] == list(range(1, len(cells) + 1))
-    assert [output for output in outputs(notebook) if output.output_type == "error"] == []
-    assert [output.text for output in outputs(notebook) if output.get("name") == "stderr"] == []
+    assert [
+        output for output in outputs(notebook) if output.output_type == "error"
+    ] == []
+    assert [
+        output.text for output in outputs(notebook) if output.get("name") == "stderr"
+    ] == []
     assert "widgets" not in notebook.metadata and path.stat().st_size < 500_000
     assert notebook.metadata.get("hmoh_profile") == "paper", "run make notebooks-update"
 
@@ -57,23 +66,30 @@ def test_committed_notebook_names_no_folder_of_a_machine(path):
     notebook = nbformat.read(path, as_version=4)
     for output in outputs(notebook):  # pictures are base64, where anything may turn up
         output.get("data", {}).pop("image/png", None)
-    found = re.findall(r"[^\"]*(?:/home/|/Users/|/root/|/tmp/|[A-Z]:\\\\Users)[^\"]*", nbformat.writes(notebook))
+    found = re.findall(
+        r"[^\"]*(?:/home/|/Users/|/root/|/tmp/|[A-Z]:\\\\Users)[^\"]*",
+        nbformat.writes(notebook),
+    )
     assert found == [] and str(ROOT) not in nbformat.writes(notebook)
 
 
 @every_notebook
 def test_cells_are_numbered_and_formulas_can_be_drawn(path, monkeypatch):
     notebook = nbformat.read(path, as_version=4)
-    assert [cell.id for cell in notebook.cells] == [f"cell-{i:02d}" for i in range(len(notebook.cells))]
-    seen, draw = [], pages.formula
-    monkeypatch.setattr(pages, "formula", lambda tex: seen.append(tex) or "")
+    assert [cell.id for cell in notebook.cells] == [
+        f"cell-{i:02d}" for i in range(len(notebook.cells))
+    ]
+    seen, draw = [], make_pages.formula
+    monkeypatch.setattr(make_pages, "formula", lambda tex: seen.append(tex) or "")
     for cell in notebook.cells:
-        pages.markdown(cell.source if cell.cell_type == "markdown" else "")
+        make_pages.markdown(cell.source if cell.cell_type == "markdown" else "")
     assert [tex for tex in seen if draw(tex).startswith("<code>")] == []
 
 
 def test_readme_lists_every_notebook_once():
-    assert re.findall(r"^\| \[(\w+)\]\(\1\.ipynb\) \|", README, re.MULTILINE) == [path.stem for path in PATHS]
+    assert re.findall(r"^\| \[(\w+)\]\(\1\.ipynb\) \|", README, re.MULTILINE) == [
+        path.stem for path in PATHS
+    ]
 
 
 def test_readme_finds_every_table_and_figure_of_the_paper():
@@ -84,14 +100,23 @@ def test_readme_finds_every_table_and_figure_of_the_paper():
         numbers[kind] += map(int, listed.split(","))
     assert numbers == {"Table": list(range(1, 8)), "Figure": list(range(2, 32))}
     for kind, listed, name, section in rows:
-        there = headings(nbformat.read(ROOT / "notebooks" / f"{name}.ipynb", as_version=4))
+        there = headings(
+            nbformat.read(ROOT / "notebooks" / f"{name}.ipynb", as_version=4)
+        )
         assert section in there, f"{kind} {listed}: no section {section!r} in {name}"
 
 
 @pytest.fixture(scope="module")
 def executed(request):
-    """A function path -> notebook executed in the quick profile and the file's bytes before; two at a time."""
-    wanted = [item.callspec.params["path"] for item in request.session.items if item.name.startswith("test_runs_from")]
+    """Return a function path -> notebook executed in the quick profile and the file's bytes before.
+
+    Two notebooks are executed at a time.
+    """
+    wanted = [
+        item.callspec.params["path"]
+        for item in request.session.items
+        if item.name.startswith("test_runs_from")
+    ]
     before = {path: path.read_bytes() for path in wanted}
     with (
         pytest.MonkeyPatch.context() as patch,
@@ -100,12 +125,16 @@ def executed(request):
         patch.setenv("HMOH_PROFILE", "quick")
         for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
             patch.setenv(name, "1")  # two notebooks on two cores
-        futures = {path: pool.submit(run.run, path) for path in wanted if path.stem != "13_scorecard"}
+        futures = {
+            path: pool.submit(run_notebooks.run, path)
+            for path in wanted
+            if path.stem != "13_scorecard"
+        }
 
         def result(path):
             if path not in futures:
                 wait(futures.values())  # the scorecard reads what the others keep
-                futures[path] = pool.submit(run.run, path)
+                futures[path] = pool.submit(run_notebooks.run, path)
             return futures[path].result(), before[path]
 
         yield result
@@ -117,15 +146,19 @@ def test_runs_from_a_clean_kernel_and_leaves_the_file(path, executed):
     notebook, before = executed(path)
     cells = code_cells(notebook)
     assert [cell.execution_count for cell in cells] == list(range(1, len(cells) + 1))
-    assert [output.text for output in outputs(notebook) if output.get("name") == "stderr"] == []
+    assert [
+        output.text for output in outputs(notebook) if output.get("name") == "stderr"
+    ] == []
     assert notebook.metadata["hmoh_profile"] == "quick" and path.read_bytes() == before
 
 
-# ---- run.py -------------------------------------------------------------------------------------------------------
+# ---- run_notebooks -------------------------------------------------------------------
 
 
 def write(path, *sources):
-    cells = [new_code_cell(source, id=f"cell-{i:02d}") for i, source in enumerate(sources)]
+    cells = [
+        new_code_cell(source, id=f"cell-{i:02d}") for i, source in enumerate(sources)
+    ]
     nbformat.write(new_notebook(cells=cells), path)
     return path
 
@@ -135,43 +168,66 @@ def write(path, *sources):
     [
         ("\r  0%|   | 0/3\r100%|###| 3/3\n", None),
         ("\n", None),
-        ("\r 50%|#  | 1/2\nUserWarning: look here\n\r100%|###| 2/2\n", "UserWarning: look here\n"),
+        (
+            "\r 50%|#  | 1/2\nUserWarning: look here\n\r100%|###| 2/2\n",
+            "UserWarning: look here\n",
+        ),
         ("UserWarning: look here\n", "UserWarning: look here\n"),
     ],
 )
 def test_bars_go_and_warnings_stay(text, left):
-    kept = run.without_bars(new_output("stream", name="stderr", text=text))
+    kept = run_notebooks.without_bars(new_output("stream", name="stderr", text=text))
     assert (kept and kept.text) == left
 
 
 def test_bars_on_stdout_stay():
-    assert run.without_bars(new_output("stream", name="stdout", text="a\rb\n")).text == "a\rb\n"
+    assert (
+        run_notebooks.without_bars(
+            new_output("stream", name="stdout", text="a\rb\n")
+        ).text
+        == "a\rb\n"
+    )
 
 
 def test_pictures_are_lighter_and_keep_the_colours_of_thin_lines():
     figure, file = Figure(figsize=(6, 4), dpi=100), io.BytesIO()
     axes = figure.subplots()
-    grey = np.random.default_rng(0).random((40, 60))  # its shades take the colours of lines in other ways of choosing
+    grey = np.random.default_rng(0).random(
+        (40, 60)
+    )  # its shades take the colours of lines in other ways of choosing
     axes.imshow(grey, cmap="gray", alpha=0.4, extent=(0, 8, 0, 1), aspect="auto")
     for i, style in enumerate(plots.METHOD_STYLE.values()):
         axes.errorbar(np.arange(9), np.random.default_rng(i).random(9), 0.1, **style)
     figure.savefig(file, format="png")
-    output = new_output("display_data", {"image/png": base64.b64encode(file.getvalue()).decode()})
-    raw = base64.b64decode(run.lighter(output).data["image/png"])
-    before, after = (np.asarray(Image.open(io.BytesIO(r)).convert("RGB")).astype(int) for r in (file.getvalue(), raw))
+    output = new_output(
+        "display_data", {"image/png": base64.b64encode(file.getvalue()).decode()}
+    )
+    raw = base64.b64decode(run_notebooks.lighter(output).data["image/png"])
+    before, after = (
+        np.asarray(Image.open(io.BytesIO(r)).convert("RGB")).astype(int)
+        for r in (file.getvalue(), raw)
+    )
     assert len(raw) < len(file.getvalue())
     for style in plots.METHOD_STYLE.values():
-        pixels = (before == [int(style["color"][i : i + 2], 16) for i in (1, 3, 5)]).all(axis=2)
+        pixels = (
+            before == [int(style["color"][i : i + 2], 16) for i in (1, 3, 5)]
+        ).all(axis=2)
         assert pixels.any() and np.abs(before[pixels] - after[pixels]).max() <= 4
-    assert run.lighter(output).data["image/png"] == base64.b64encode(raw).decode()  # once is enough
+    assert (
+        run_notebooks.lighter(output).data["image/png"]
+        == base64.b64encode(raw).decode()
+    )  # once is enough
     text = new_output("stream", text="1")
-    assert run.lighter(text) == text
+    assert run_notebooks.lighter(text) == text
 
 
 def test_printed_text_is_joined_up_to_the_next_picture():
     picture = new_output("display_data", {"text/plain": "picture"})
-    texts = [new_output("stream", name="stderr" if text in "de" else "stdout", text=text) for text in "abcdef"]
-    outputs = run.joined([*texts[:2], picture, *texts[2:]])
+    texts = [
+        new_output("stream", name="stderr" if text in "de" else "stdout", text=text)
+        for text in "abcdef"
+    ]
+    outputs = run_notebooks.joined([*texts[:2], picture, *texts[2:]])
     assert [output.get("text") for output in outputs] == ["ab", None, "c", "de", "f"]
 
 
@@ -182,86 +238,235 @@ def test_run_keeps_nothing_volatile(tmp_path, monkeypatch):
         "import sys\nfrom tqdm import tqdm\nfor i in tqdm(range(3)): pass\nprint('done')",
         "print('one', flush=True)\nsys.stderr.write('two\\n')\n6 * 7",
     )
-    notebook = run.run(path)
+    notebook = run_notebooks.run(path)
     first, second = code_cells(notebook)
     assert [output.text for output in first.outputs] == ["done\n"]
-    assert sorted(output.get("text", "42") for output in second.outputs) == ["42", "one\n", "two\n"]
+    assert sorted(output.get("text", "42") for output in second.outputs) == [
+        "42",
+        "one\n",
+        "two\n",
+    ]
     assert all("execution" not in cell.metadata for cell in notebook.cells)
     assert set(notebook.metadata) == {"kernelspec", "language_info", "hmoh_profile"}
-    assert notebook.metadata.hmoh_profile == "quick" and notebook.metadata.language_info == {"name": "python"}
+    assert (
+        notebook.metadata.hmoh_profile == "quick"
+        and notebook.metadata.language_info == {"name": "python"}
+    )
+
+
+def test_progress_bars_are_shown_while_a_cell_runs(tmp_path, monkeypatch):
+    seen = []
+    moment = tmp_path / "cell has ended"
+
+    class Terminal(io.StringIO):
+        def write(self, text):
+            seen.append((text, moment.exists()))
+            return super().write(text)
+
+    path = write(
+        tmp_path / "01_bars.ipynb",
+        "import sys, time\n"
+        "for i in range(3):\n"
+        "    sys.stderr.write(f'\\r{i}/3')\n"
+        "    sys.stderr.flush()\n"
+        "    time.sleep(0.5)\n"
+        f"open({str(moment)!r}, 'w').close()",
+        "print('a warning', file=sys.stderr)",
+    )
+    monkeypatch.setattr(sys, "stderr", Terminal())
+    notebook = run_notebooks.run(path)
+    assert ("\r1/3", False) in seen
+    # A warning is stored in the notebook, and the line of the last bar is ended.
+    assert sys.stderr.getvalue() == "\r0/3\r1/3\r2/3\n"
+    assert [output.text for output in outputs(notebook)] == ["a warning\n"]
+
+
+PICTURE = """\
+import base64, io
+from IPython.display import Image as Shown
+from PIL import Image
+file = io.BytesIO()
+Image.new("RGB", (20, 10), "blue").save(file, "PNG")
+Shown(file.getvalue())"""
+
+
+def test_update_writes_the_figures_of_tagged_cells(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(run_notebooks, "BUILD", tmp_path / "build")
+    path = write(tmp_path / "01_blue.ipynb", PICTURE, "1")
+    notebook = nbformat.read(path, as_version=4)
+    notebook.cells[0].metadata["tags"] = ["figure:blue", "other"]
+    nbformat.write(notebook, path)
+    before = path.read_bytes()
+    assert run_notebooks.main([str(path)]) == 0
+    assert path.read_bytes() == before and not (tmp_path / "figures").exists()
+
+    assert run_notebooks.main(["--update", str(path)]) == 0
+    (figure,) = (tmp_path / "figures").iterdir()
+    stored = nbformat.read(path, as_version=4).cells[0].outputs[0].data["image/png"]
+    assert figure.name == "blue.png" and figure.read_bytes() == base64.b64decode(stored)
+    with Image.open(figure) as picture:
+        assert picture.size == (20, 10) and picture.mode == "P"
+
+
+def test_a_figure_tag_without_a_picture_is_an_error(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(run_notebooks, "BUILD", tmp_path / "build")
+    path = write(tmp_path / "01_none.ipynb", "1")
+    notebook = nbformat.read(path, as_version=4)
+    notebook.cells[0].metadata["tags"] = ["figure:blue"]
+    nbformat.write(notebook, path)
+    before = path.read_bytes()
+    assert run_notebooks.main(["--update", str(path)]) == 1
+    assert (
+        "01_none.ipynb: ValueError: cell cell-00 is tagged 'figure:blue'"
+        in capsys.readouterr().out
+    )
+    assert path.read_bytes() == before
+
+
+def test_an_interrupted_update_leaves_the_old_notebook(tmp_path, monkeypatch):
+    path = write(tmp_path / "01_good.ipynb", "1")
+    before = path.read_bytes()
+    notebook = nbformat.read(path, as_version=4)
+    notebook.cells[0].source = "2"
+
+    def interrupted(source, target):
+        assert Path(source).read_bytes() != before
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(os, "replace", interrupted)
+        run_notebooks.update(path, notebook)
+    assert path.read_bytes() == before and list(tmp_path.iterdir()) == [path]
+    run_notebooks.update(path, notebook)
+    nbformat.write(notebook, tmp_path / "as_nbformat_writes_it.ipynb")
+    assert path.read_bytes() == (tmp_path / "as_nbformat_writes_it.ipynb").read_bytes()
 
 
 def test_a_failure_is_named_and_the_next_notebook_is_run(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(run, "BUILD", tmp_path / "build")
+    monkeypatch.setattr(run_notebooks, "BUILD", tmp_path / "build")
     bad = write(tmp_path / "01_bad.ipynb", "x = 0", "1 / x", "print('never')")
     good = write(tmp_path / "02_good.ipynb", "print('fine')")
     nbformat.write(nbformat.read(bad, as_version=4), tmp_path / "stale.ipynb")
     (tmp_path / "build" / "notebooks").mkdir(parents=True)
-    (tmp_path / "stale.ipynb").rename(tmp_path / "build" / "notebooks" / "01_bad.ipynb")  # of an earlier run
+    (tmp_path / "stale.ipynb").rename(
+        tmp_path / "build" / "notebooks" / "01_bad.ipynb"
+    )  # of an earlier run
     before = bad.read_bytes(), good.read_bytes()
-    assert run.main(["--update", str(bad), str(tmp_path / "03_missing.ipynb"), str(good)]) == 1
+    assert (
+        run_notebooks.main(
+            ["--update", str(bad), str(tmp_path / "03_missing.ipynb"), str(good)]
+        )
+        == 1
+    )
     said = capsys.readouterr().out
-    assert said.count("01_bad.ipynb, cell 1 (cell-01): ZeroDivisionError: division by zero") == 2
+    assert (
+        said.count(
+            "01_bad.ipynb, cell 1 (cell-01): ZeroDivisionError: division by zero"
+        )
+        == 2
+    )
     assert "03_missing.ipynb" in said and "3 notebooks" in said and "2 failed" in said
     assert re.search(r"^02_good\.ipynb: \d+ s, build/good\.html$", said, re.MULTILINE)
-    assert [path.name for path in (tmp_path / "build" / "notebooks").iterdir()] == ["02_good.ipynb"]
+    assert [path.name for path in (tmp_path / "build" / "notebooks").iterdir()] == [
+        "02_good.ipynb"
+    ]
     assert "fine" in (tmp_path / "build" / "good.html").read_text(encoding="utf-8")
-    assert bad.read_bytes() == before[0] and good.read_bytes() != before[1]  # --update keeps whole runs only
+    assert (
+        bad.read_bytes() == before[0] and good.read_bytes() != before[1]
+    )  # --update keeps whole runs only
 
 
 def test_without_update_the_notebook_stays(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(run, "BUILD", tmp_path / "build")
+    monkeypatch.setattr(run_notebooks, "BUILD", tmp_path / "build")
     path = write(tmp_path / "01_good.ipynb", "print('fine')")
     before = path.read_bytes()
-    assert run.main([str(path)]) == 0 and path.read_bytes() == before
+    assert run_notebooks.main([str(path)]) == 0 and path.read_bytes() == before
     ran = nbformat.read(tmp_path / "build" / "notebooks" / path.name, as_version=4)
     assert ran.cells[0].outputs[0].text == "fine\n"
 
 
 def test_a_dead_kernel_is_named_too(tmp_path):
     path = write(tmp_path / "01_dead.ipynb", "x = 0", "import os\nos._exit(1)")
-    with pytest.raises(run.NotebookError, match=r"01_dead\.ipynb, cell 1 \(cell-01\): .*died"):
-        run.run(path)
+    with pytest.raises(
+        run_notebooks.NotebookError, match=r"01_dead\.ipynb, cell 1 \(cell-01\): .*died"
+    ):
+        run_notebooks.run(path)
 
 
-# ---- pages.py -----------------------------------------------------------------------------------------------------
+# ---- make_pages ----------------------------------------------------------------------
 
 
 def network(text):
-    """What a browser would fetch from elsewhere for this page; links to click do not count."""
-    loading = r"<(?:script|link|img|iframe|source|video|object|embed)\b[^>]*(?:src|href|data)=[\"']?([^\"'> ]+)"
+    """Return what a browser would fetch from elsewhere for this page; links do not count."""
+    tags = "script|link|img|iframe|source|video|object|embed"
+    loading = rf"<(?:{tags})\b[^>]*(?:src|href|data)=[\"']?([^\"'> ]+)"
     fetched = re.findall(loading, text)
     fetched += re.findall(r"(?:@import|url\()\s*[\"']?([^\"') ]+)", text)
-    return [url for url in fetched if re.match(r"(https?:)?//", url)] + re.findall(r"<script\b.*", text)
+    return [url for url in fetched if re.match(r"(https?:)?//", url)] + re.findall(
+        r"<script\b.*", text
+    )
 
 
 def test_the_check_for_network_references_finds_them():
-    assert network('<script src="https://a.org/b.js">') and network("<link rel=x href=//a.org/b.css>")
-    assert network("<style>@import 'http://a.org'</style>") and network('<img alt="" src="http://a.org/b.png"/>')
-    assert network('<a href="https://a.org">a</a><img src="data:image/png;base64,aa"/><img src="b.png"/>') == []
+    assert network('<script src="https://a.org/b.js">') and network(
+        "<link rel=x href=//a.org/b.css>"
+    )
+    assert network("<style>@import 'http://a.org'</style>") and network(
+        '<img alt="" src="http://a.org/b.png"/>'
+    )
+    assert (
+        network(
+            '<a href="https://a.org">a</a><img src="data:image/png;base64,aa"/><img src="b.png"/>'
+        )
+        == []
+    )
 
 
 @pytest.fixture
 def two(tmp_path):
-    """The folder of a site of two small notebooks."""
+    """Return the folder of a site of two small notebooks."""
     png = io.BytesIO()
     Image.new("RGB", (1500, 900), "blue").save(png, "PNG")
-    picture = new_output("display_data", {"image/png": base64.b64encode(png.getvalue()).decode()})
-    table = new_output("stream", name="stdout", text="5 claims: 3 holds, 2 not testable here\n")
-    first = new_notebook(cells=[
-        new_markdown_cell("# One & only\n\nAs Sec. 4 says, $r^* \\le 8$. More is [there](02_two.ipynb#Two).\n\nEnd."),
-        new_markdown_cell("## Deep\n\n$$\\frac1T \\sum_t W^t$$\n\n[code](../hmoh.py) and [out](https://example.org)"),
-        new_code_cell("x < 1", outputs=[picture, table], execution_count=1),
-    ], metadata={"hmoh_profile": "quick"})  # fmt: skip
-    second = new_notebook(cells=[new_markdown_cell("# Two\n\nIt says, in short:\n\n- a"), new_code_cell("1")])
+    picture = new_output(
+        "display_data", {"image/png": base64.b64encode(png.getvalue()).decode()}
+    )
+    counts = {"holds": 3, "fails": 0, "not testable here": 2}
+    table = new_output(
+        "display_data", {COUNTS_TYPE: counts, "text/html": "<p>table</p>"}
+    )
+    first = new_notebook(
+        cells=[
+            new_markdown_cell(
+                "# One & only\n\nAs Sec. 4 says, $r^* \\le 8$. "
+                "More is [there](02_two.ipynb#Two).\n\nEnd."
+            ),
+            new_markdown_cell(
+                "## Deep\n\n$$\\frac1T \\sum_t W^t$$\n\n"
+                "[code](../hmoh.py) and [out](https://example.org)"
+            ),
+            new_code_cell("x < 1", outputs=[picture, table], execution_count=1),
+        ],
+        metadata={"hmoh_profile": "quick"},
+    )
+    second = new_notebook(
+        cells=[
+            new_markdown_cell("# Two\n\nIt says, in short:\n\n- a"),
+            new_code_cell("1"),
+        ]
+    )
     (tmp_path / "site").mkdir()
     (tmp_path / "site" / "old.html").write_text("of an earlier notebook")
-    pages.build({"01_one": first, "02_two": second}, tmp_path / "site")
+    make_pages.build({"01_one": first, "02_two": second}, tmp_path / "site")
     return tmp_path / "site"
 
 
 def test_site_has_its_pages_and_every_link_resolves(two):
-    assert sorted(path.name for path in two.iterdir()) == ["01_one.html", "01_one.png", "02_two.html", "index.html"]
+    assert sorted(path.name for path in two.iterdir()) == [
+        "01_one.html",
+        "01_one.png",
+        "02_two.html",
+        "index.html",
+    ]
     followed = []
     for path in two.glob("*.html"):
         text = path.read_text(encoding="utf-8")
@@ -281,32 +486,72 @@ def test_site_needs_no_network(two):
 
 
 def test_index_shows_title_sentence_figure_verdicts_and_state(two):
-    first, second = re.findall(r"<li>.*?</li>", (two / "index.html").read_text(encoding="utf-8"), re.DOTALL)
-    assert "<h2>01 One &amp; only</h2>" in first and "As Sec. 4 says" in first and "More is" not in first
-    assert "✓ 3 holds" in first and "? 2 not testable here" in first and "quick profile" in first
-    assert "It says, in short ..." in second and "Not run yet." in second and "<img" not in second
+    first, second = re.findall(
+        r"<li>.*?</li>", (two / "index.html").read_text(encoding="utf-8"), re.DOTALL
+    )
+    assert (
+        "<h2>01 One &amp; only</h2>" in first
+        and "As Sec. 4 says" in first
+        and "More is" not in first
+    )
+    assert (
+        "✓ 3 holds" in first
+        and "? 2 not testable here" in first
+        and "quick profile" in first
+    )
+    assert (
+        "It says, in short ..." in second
+        and "Not run yet." in second
+        and "<img" not in second
+    )
+    assert "fails" not in first and "verdict" not in second
     with Image.open(two / "01_one.png") as thumbnail:
         assert thumbnail.size == (640, 384)  # in proportion
 
 
+def test_index_explains_every_verdict(two):
+    text = (two / "index.html").read_text(encoding="utf-8")
+    for verdict, (symbol, _, meaning) in VERDICTS.items():
+        assert f"<b>{symbol} {verdict}</b>: {meaning}" in text
+
+
+def test_page_shows_the_table_of_verdicts_and_not_its_counts(two):
+    text = (two / "01_one.html").read_text(encoding="utf-8")
+    assert "<p>table</p>" in text and "vnd.hmoh" not in text
+
+
+def test_printed_text_is_not_taken_for_verdicts():
+    output = new_output("stream", text="5 claims: 3 holds, 2 fails\n")
+    notebook = new_notebook(cells=[new_code_cell(outputs=[output])])
+    assert make_pages.verdicts(notebook) == {}
+
+
 def test_page_draws_formulas_and_describes_pictures(two):
     text = (two / "01_one.html").read_text(encoding="utf-8")
-    assert text.count('<img alt="r^* \\le 8" class="formula"') == 1 and "$" not in text.split("<main>")[1]
-    assert 'alt="Figure 1: Deep"' in text and "x <span" in text.replace('<span class="n">x</span>', "x")
+    assert (
+        text.count('<img alt="r^* \\le 8" class="formula"') == 1
+        and "$" not in text.split("<main>")[1]
+    )
+    assert 'alt="Figure 1: Deep"' in text and "x <span" in text.replace(
+        '<span class="n">x</span>', "x"
+    )
 
 
 def test_a_formula_beyond_matplotlib_stays_readable():
-    assert doctest.testmod(pages) == (0, 1)
-    assert pages.formula(r"\begin{cases} a < b \end{cases}") == r"<code>\begin{cases} a &lt; b \end{cases}</code>"
+    assert doctest.testmod(make_pages) == (0, 1)
+    assert (
+        make_pages.formula(r"\begin{cases} a < b \end{cases}")
+        == r"<code>\begin{cases} a &lt; b \end{cases}</code>"
+    )
 
 
 def test_a_run_is_shown_only_if_it_ran_these_cells(tmp_path, monkeypatch):
-    monkeypatch.setattr(pages, "RUNS", tmp_path / "runs")
+    monkeypatch.setattr(make_pages, "RUNS", tmp_path / "runs")
     (tmp_path / "runs").mkdir()
     path = write(tmp_path / "01_one.ipynb", "print(1)")
     ran = nbformat.read(path, as_version=4)
     ran.cells[0].outputs = [new_output("stream", text="1\n")]
     nbformat.write(ran, tmp_path / "runs" / path.name)
-    assert pages.latest(path).cells[0].outputs[0].text == "1\n"
+    assert make_pages.latest(path).cells[0].outputs[0].text == "1\n"
     write(path, "print(2)")
-    assert pages.latest(path).cells[0].outputs == []
+    assert make_pages.latest(path).cells[0].outputs == []

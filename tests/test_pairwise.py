@@ -1,4 +1,4 @@
-"""pairwise.py: agreement with plain twins, the bounds of a step, any cutting of the stream, awkward input."""
+"""baselines/pairwise.py: plain twins, the bounds of a step, any cutting of the stream."""
 
 import pickle
 
@@ -7,12 +7,11 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
-import pairwise
-from datasets import load, split
+from baselines import OKH, AdaptHash, pairwise
 from hmoh import NotFittedError
 from kernels import RBF, UnitLength
 from metrics import mean_average_precision
-from pairwise import OKH, AdaptHash
+from study.datasets import load, split
 
 SMALL_OKH = {"n_anchors": 12, "aggressiveness": 0.05}
 
@@ -26,14 +25,16 @@ def make(method, **params):
 def classes(n=90, d=7, n_classes=4, seed=0):
     rng = np.random.default_rng(seed)
     y = rng.integers(n_classes, size=n)
-    return (rng.normal(size=(n_classes, d))[y] + 0.5 * rng.normal(size=(n, d))).astype(np.float32), y
+    return (rng.normal(size=(n_classes, d))[y] + 0.5 * rng.normal(size=(n, d))).astype(
+        np.float32
+    ), y
 
 
 def codes_differ(f):
     return (f[0] > 0) != (f[1] > 0)
 
 
-# ---- the compiled loops and their twins ---------------------------------------------------------------------------
+# ---- the compiled loops and their twins ----------------------------------------------
 
 
 @pytest.mark.parametrize("far", [0, 3, 9])
@@ -55,7 +56,8 @@ def test_gradient_agrees_with_naive(similar, far):
     rng = np.random.default_rng(3)
     n_steps = 0
     for _ in range(20):
-        W, pair = rng.normal(size=(12, 5)).astype(np.float32), rng.normal(size=(2, 5)).astype(np.float32)
+        W = rng.normal(size=(12, 5)).astype(np.float32)
+        pair = rng.normal(size=(2, 5)).astype(np.float32)
         G = W @ np.concatenate([W, pair]).T
         expected = naive.gradient(G, similar, far, 0.2, 0.01)
         made = pairwise._gradient(G, np.bool_(similar), far, 0.2, 0.01)
@@ -83,22 +85,30 @@ def test_to_unit_length_of_zero_and_of_vanishing_weights():
 @pytest.mark.parametrize("n_bits", [1, 5, 16])
 def test_adapt_hash_agrees_with_the_formula(n_bits):
     X, y = classes()
-    start = make(AdaptHash, n_bits=n_bits).fit(X[:1], y[:1]).weights_  # one sample makes no pair
+    start = (
+        make(AdaptHash, n_bits=n_bits).fit(X[:1], y[:1]).weights_
+    )  # one sample makes no pair
     np.testing.assert_allclose(np.linalg.norm(start, axis=0), 1, rtol=1e-6)
     similar = y[0::2] == y[1::2]
-    expected = naive.adapt_hash(X.reshape(-1, 2, X.shape[1]), similar, 0.8 * n_bits, 0.2, 0.01, start)
-    np.testing.assert_allclose(make(AdaptHash, n_bits=n_bits).fit(X, y).weights_, expected, atol=1e-3)
+    expected = naive.adapt_hash(
+        X.reshape(-1, 2, X.shape[1]), similar, 0.8 * n_bits, 0.2, 0.01, start
+    )
+    np.testing.assert_allclose(
+        make(AdaptHash, n_bits=n_bits).fit(X, y).weights_, expected, atol=1e-3
+    )
 
 
-# ---- OKH ----------------------------------------------------------------------------------------------------------
+# ---- OKH -----------------------------------------------------------------------------
 
 
 def okh_step(C, seed, similar):
     """Margins of a pair before and after one step, the codes asked for, and the change of W."""
     rng = np.random.default_rng(seed)
-    Z, W = rng.normal(size=(1, 2, 8)).astype(np.float32), rng.normal(size=(12, 8)).astype(np.float32)
+    Z = rng.normal(size=(1, 2, 8)).astype(np.float32)
+    W = rng.normal(size=(12, 8)).astype(np.float32)
     Z[..., -1] = 1
-    before, changed = Z[0] @ W.T, W.copy()
+    before = Z[0] @ W.T
+    changed = W.copy()
     pairwise._passive_aggressive(Z, np.array([similar]), 9, C, changed)
     return before, Z[0] @ changed.T, naive.okh_target(before, similar, 9), changed - W
 
@@ -120,7 +130,9 @@ def test_a_step_is_bounded(C):
         _, _, (H, G, _), change = okh_step(C, seed, similar=True)
         moved = (H != G).any(axis=0)
         assert not change[~moved].any()
-        assert (abs(change[:, -1]) <= 2 * C * (1 + 1e-3)).all()  # the last feature is 1, and G - H is 2 at most
+        assert (
+            abs(change[:, -1]) <= 2 * C * (1 + 1e-3)
+        ).all()  # the last feature is 1, and G - H is 2 at most
 
 
 def test_okh_features_are_its_own():
@@ -129,13 +141,17 @@ def test_okh_features_are_its_own():
     Z = UnitLength().fit(X[:40]).transform(X)
     rbf = RBF(12, divisor=1).fit(Z[:24])
     kernel = np.column_stack([rbf.transform(Z), np.ones(len(Z))])
-    np.testing.assert_allclose(model.decision_function(X), kernel @ model.weights_, atol=1e-5)
+    np.testing.assert_allclose(
+        model.decision_function(X), kernel @ model.weights_, atol=1e-5
+    )
 
 
 def test_published_bandwidth_squares_the_mean_squared_distance():
     X, y = classes()
     models = [make(OKH, bandwidth=kind).fit(4 * X, y) for kind in ("mean", "published")]
-    assert models[1]._eta2 == pytest.approx(models[0]._eta2 ** 2) and models[0]._eta2 > 1
+    assert (
+        models[1]._eta2 == pytest.approx(models[0]._eta2 ** 2) and models[0]._eta2 > 1
+    )
 
 
 def test_okh_waits_for_the_map_and_for_its_anchors():
@@ -155,7 +171,9 @@ def test_okh_is_saved_while_it_waits(feature_map, tmp_path):
     X, y = classes()
     model = make(OKH, feature_map=feature_map).partial_fit(X[:15], y[:15])
     model.save(tmp_path / "m.npz")
-    model = OKH.load(tmp_path / "m.npz", feature_map=clone(feature_map, safe=False)).partial_fit(X[15:], y[15:])
+    model = OKH.load(
+        tmp_path / "m.npz", feature_map=clone(feature_map, safe=False)
+    ).partial_fit(X[15:], y[15:])
     expected = make(OKH, feature_map=feature_map).partial_fit(X, y)
     np.testing.assert_allclose(model.weights_, expected.weights_, atol=1e-5)
 
@@ -166,7 +184,7 @@ def test_okh_needs_as_many_samples_as_anchors():
         make(OKH).fit(X, y)
 
 
-# ---- the stream ---------------------------------------------------------------------------------------------------
+# ---- the stream ----------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("method", [OKH, AdaptHash])
@@ -182,14 +200,17 @@ def test_any_cutting_of_the_stream_gives_the_same(method, sizes, tmp_path):
             model = method.load(tmp_path / "model.npz", feature_map=UnitLength())
     assert model.n_seen_ == 90
     # Bit for bit, but kernel features come from matrix products, which round by their shape.
-    np.testing.assert_allclose(model.weights_, whole.weights_, rtol=0, atol=1e-5 if method is OKH else 0)
+    np.testing.assert_allclose(
+        model.weights_, whole.weights_, rtol=0, atol=1e-5 if method is OKH else 0
+    )
     np.testing.assert_array_equal(model.transform(X), whole.transform(X))
 
 
 @pytest.mark.parametrize("method", [OKH, AdaptHash])
 def test_an_odd_sample_waits_and_fit_drops_it(method):
     X, y = classes(31)
-    odd, even = make(method, alpha=1.0).fit(X, y), make(method, alpha=1.0).fit(X[:30], y[:30])
+    odd = make(method, alpha=1.0).fit(X, y)
+    even = make(method, alpha=1.0).fit(X[:30], y[:30])
     np.testing.assert_allclose(odd.weights_, even.weights_, atol=1e-5)
     waiting = make(method, alpha=1.0).partial_fit(X, y)
     np.testing.assert_allclose(waiting.weights_, even.weights_, atol=1e-5)
@@ -201,7 +222,8 @@ def test_an_odd_sample_waits_and_fit_drops_it(method):
 def test_label_forms_agree(method):
     X, y = classes()
     expected = make(method).fit(X, y).weights_
-    names, columns = np.array(["ox", "ant", "bee", "cat"])[y], np.eye(4, dtype=int)[y]
+    names = np.array(["ox", "ant", "bee", "cat"])[y]
+    columns = np.eye(4, dtype=int)[y]
     for labels in (names, names.astype(object), columns, columns.astype(bool), y - 7):
         np.testing.assert_array_equal(make(method).fit(X, labels).weights_, expected)
 
@@ -212,10 +234,19 @@ def test_a_shared_label_makes_a_pair_similar(method):
     rng = np.random.default_rng(5)
     Y = (rng.random((90, 4)) < 0.4).astype(int)
     Y[np.arange(90), rng.integers(4, size=90)] = 1
-    share = np.array([set(np.flatnonzero(a)) & set(np.flatnonzero(b)) != set() for a, b in Y.reshape(45, 2, 4)])
+    share = np.array(
+        [
+            set(np.flatnonzero(a)) & set(np.flatnonzero(b)) != set()
+            for a, b in Y.reshape(45, 2, 4)
+        ]
+    )
     assert share.any() and not share.all()
-    same = np.stack([np.zeros(45, int), np.where(share, 0, 1)], axis=1).ravel()  # single labels of the same pairs
-    np.testing.assert_array_equal(make(method).fit(X, Y).weights_, make(method).fit(X, same).weights_)
+    same = np.stack(
+        [np.zeros(45, int), np.where(share, 0, 1)], axis=1
+    ).ravel()  # single labels of the same pairs
+    np.testing.assert_array_equal(
+        make(method).fit(X, Y).weights_, make(method).fit(X, same).weights_
+    )
 
 
 @pytest.mark.parametrize("method", [OKH, AdaptHash])
@@ -224,19 +255,27 @@ def test_learning_helps(method):
     params = {"n_bits": 16, "feature_map": UnitLength(), "warmup": 100}
     model = make(method, **params).fit(X, y)
     untrained = (
-        make(method, **params).fit(X[:24], y[:24]) if method is OKH else make(method, **params).fit(X[:1], y[:1])
+        make(method, **params).fit(X[:24], y[:24])
+        if method is OKH
+        else make(method, **params).fit(X[:1], y[:1])
     )
-    scores = [mean_average_precision(m.transform(X), m.transform(X), y, y) for m in (untrained, model)]
+    scores = [
+        mean_average_precision(m.transform(X), m.transform(X), y, y)
+        for m in (untrained, model)
+    ]
     assert scores[1] > scores[0] + 0.05
 
 
-# ---- conventions --------------------------------------------------------------------------------------------------
+# ---- conventions ---------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("method", [OKH, AdaptHash])
 def test_random_state_decides_everything(method):
     X, y = classes()
-    first, again, other = (make(method, random_state=s).fit(X, y).weights_ for s in (1, np.random.default_rng(1), 2))
+    first, again, other = (
+        make(method, random_state=s).fit(X, y).weights_
+        for s in (1, np.random.default_rng(1), 2)
+    )
     np.testing.assert_array_equal(first, again)
     assert not np.array_equal(first, other)
 
@@ -253,7 +292,9 @@ def test_clone_pickle_and_file(method, tmp_path):
         method.load(tmp_path / "m.npz", UnitLength()),
     ):
         np.testing.assert_array_equal(other.transform(X), model.transform(X))
-        np.testing.assert_array_equal(other.partial_fit(X[:20], y[:20]).weights_.shape, model.weights_.shape)
+        np.testing.assert_array_equal(
+            other.partial_fit(X[:20], y[:20]).weights_.shape, model.weights_.shape
+        )
 
 
 @pytest.mark.parametrize("method", [OKH, AdaptHash])
@@ -268,26 +309,44 @@ def test_a_failed_call_changes_nothing(method):
     assert pickle.dumps(vars(model)) == before
 
 
-@pytest.mark.parametrize(
-    ("method", "params", "message"),
-    [
-        (OKH, {"aggressiveness": -1.0}, "aggressiveness=-1.0 is not possible; pass a number from 0 on"),
-        (OKH, {"alpha": 1.5}, "alpha=1.5 is not possible; pass a number from 0 to 1"),
-        (OKH, {"n_anchors": 0}, "n_anchors=0"),
-        (OKH, {"bandwidth": "median"}, 'bandwidth=\'median\' is unknown; pass "mean" or "published"'),
-        (AdaptHash, {"alpha": np.nan}, "alpha=nan"),
-        (AdaptHash, {"ortho": "0.1"}, "ortho='0.1'"),
-        (AdaptHash, {"learning_rate": np.inf}, "learning_rate=inf"),
-        (AdaptHash, {"learning_rate": True}, "learning_rate=True"),
-        (AdaptHash, {"n_bits": 0}, "n_bits=0"),
-    ],
-)
+WRONG_VALUES = [
+    (
+        OKH,
+        {"aggressiveness": -1.0},
+        "aggressiveness=-1.0 is out of range; .* from 0 to inf",
+    ),
+    (OKH, {"alpha": 1.5}, "alpha=1.5 is out of range; pass a number from 0 to 1"),
+    (OKH, {"n_anchors": 0}, "n_anchors=0"),
+    (
+        OKH,
+        {"bandwidth": "median"},
+        'bandwidth=.median. is unknown; pass "mean" or "published"',
+    ),
+    (AdaptHash, {"alpha": np.nan}, "alpha=nan"),
+    (AdaptHash, {"learning_rate": np.inf}, "learning_rate=inf"),
+    (AdaptHash, {"n_bits": 0}, "n_bits=0"),
+]
+WRONG_KINDS = [
+    (OKH, {"n_anchors": 2.5}, "n_anchors=2.5 is not a whole number"),
+    (AdaptHash, {"ortho": "0.1"}, "ortho='0.1' is not a number"),
+    (AdaptHash, {"learning_rate": True}, "learning_rate=True is not a number"),
+]
+
+
+@pytest.mark.parametrize(("method", "params", "message"), WRONG_VALUES)
 def test_refused_parameters(method, params, message):
     X, y = classes()
     model = make(method, **params)
     with pytest.raises(ValueError, match=message):
         model.fit(X, y)
     assert not hasattr(model, "n_seen_")
+
+
+@pytest.mark.parametrize(("method", "params", "message"), WRONG_KINDS)
+def test_refused_parameters_of_the_wrong_kind(method, params, message):
+    X, y = classes()
+    with pytest.raises(TypeError, match=message):
+        make(method, **params).fit(X, y)
 
 
 def test_defaults_are_the_mnist_values():
@@ -299,11 +358,14 @@ def test_defaults_are_the_mnist_values():
         "n_anchors": 300,
         "bandwidth": "mean",
         "warmup": None,
-        "n_threads": None,
         "random_state": None,
     }
     params = AdaptHash().get_params()
-    assert (params["alpha"], params["ortho"], params["learning_rate"]) == (0.8, 0.01, 0.2)
+    assert (params["alpha"], params["ortho"], params["learning_rate"]) == (
+        0.8,
+        0.01,
+        0.2,
+    )
 
 
 @pytest.mark.slow
@@ -315,4 +377,7 @@ def test_mnist(method, least):
         mnist.features[stream], mnist.labels[stream]
     )
     codes = [model.transform(mnist.features[rows]) for rows in (queries, database)]
-    assert mean_average_precision(*codes, mnist.labels[queries], mnist.labels[database]) > least
+    assert (
+        mean_average_precision(*codes, mnist.labels[queries], mnist.labels[database])
+        > least
+    )

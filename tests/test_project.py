@@ -1,39 +1,54 @@
-"""The project's own promises: documents that run, set-up files in step, data that is whole and split without leaks."""
+"""Check that the examples in the documents run, and that the set-up files agree."""
 
 import doctest
+import importlib
 import re
+import subprocess
 import tomllib
-from pathlib import Path
 
 import numpy as np
 import pytest
+from helpers import ROOT
 
-import baselines
-import datasets
-import hmoh
-import kernels
-import lsh
-import metrics
-import mihash
-import pairwise
-import sketching
-
-ROOT = Path(__file__).parents[1]
-MODULES = [hmoh, kernels, metrics, lsh, mihash, pairwise, sketching, baselines]
+# ---- examples ------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("module", MODULES, ids=lambda module: module.__name__)
-def test_examples_in_docstrings_run(module):
-    failed, tried = doctest.testmod(module)
+def modules_with_examples():
+    """Return the names of all modules whose docstrings have examples."""
+    names = []
+    folders = ("", "baselines/", "study/", "tools/")
+    for folder in folders:
+        for path in sorted(ROOT.glob(f"{folder}*.py")):
+            if ">>> " in path.read_text():
+                name = f"{folder}{path.stem}".replace("/", ".")
+                names.append(name.removesuffix(".__init__"))
+    return names
+
+
+@pytest.mark.parametrize("name", modules_with_examples())
+def test_examples_in_docstrings_run(name):
+    failed, tried = doctest.testmod(importlib.import_module(name))
     assert tried > 0 and failed == 0
+
+
+def test_every_method_has_an_example():
+    baselines = {path.stem for path in ROOT.glob("baselines/*.py")} - {"__init__"}
+    wanted = {"hmoh", "kernels", "metrics", "baselines", "study.tables"}
+    wanted |= {f"baselines.{name}" for name in baselines}
+    assert len(baselines) >= 7
+    assert wanted <= set(modules_with_examples())
 
 
 def test_recipes_of_the_readme_run(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     rng = np.random.default_rng(0)
     centers = 3 * rng.normal(size=(4, 20))
-    y, y_new, labels = rng.integers(4, size=2000), rng.integers(4, size=500), rng.integers(4, size=300)
-    bits = (rng.random((4, 16)) > 0.5)[labels] ^ (rng.random((300, 16)) < 0.1)
+    y = rng.integers(4, size=2000)
+    y_new = rng.integers(4, size=500)
+    labels = rng.integers(4, size=300)
+    code_of_class = rng.random((4, 16)) > 0.5
+    is_wrong = rng.random((300, 16)) < 0.1
+    bits = code_of_class[labels] ^ is_wrong
     codes = np.packbits(bits, axis=1, bitorder="little")
     names = {
         "X": centers[y] + rng.normal(size=(2000, 20)),
@@ -45,8 +60,68 @@ def test_recipes_of_the_readme_run(tmp_path, monkeypatch):
         "query_labels": labels[:50],
         "db_labels": labels[50:],
     }
-    failed, tried = doctest.testfile(str(ROOT / "README.md"), module_relative=False, globs=names)
+    readme = str(ROOT / "README.md")
+    failed, tried = doctest.testfile(readme, module_relative=False, globs=names)
     assert tried >= 10 and failed == 0
+
+
+# ---- documents and folders -----------------------------------------------------------
+
+DOCUMENTS = [
+    "README.md",
+    "CONTRIBUTING.md",
+    "notebooks/README.md",
+    "data/README.md",
+    "notebooks/exercises/README.md",
+]
+
+
+def relative_links(text):
+    """Return the targets of Markdown links and HTML images, without those to the web."""
+    # Code blocks may hold brackets that are no links.
+    text = re.sub(r"```.*?```", "", text, flags=re.DOTALL)
+    links = re.findall(r"\]\(([^)\s]+)", text)
+    links += re.findall(r"""(?:src|href)=["']([^"']+)["']""", text)
+    return [link for link in links if not re.match(r"https?:|mailto:|#", link)]
+
+
+@pytest.mark.parametrize("name", DOCUMENTS)
+def test_every_relative_link_leads_to_a_file(name):
+    path = ROOT / name
+    for link in relative_links(path.read_text()):
+        target, _, _ = link.partition("#")
+        assert (path.parent / target).exists(), f"{name} links to {link}"
+
+
+def test_links_are_found():
+    text = "[a](b.md#part) ![c](d.png) [e](https://f.g) [h](#i) <img src='j.png'>"
+    assert relative_links(text) == ["b.md#part", "d.png", "j.png"]
+    assert len(relative_links((ROOT / "README.md").read_text())) >= 5
+
+
+TOP_LEVEL = {
+    *("hmoh.py", "kernels.py", "metrics.py", "scaling.py"),
+    *("baselines", "study", "tools", "notebooks", "data", "tests"),
+    *("environment.yml", "pyproject.toml", "constraints.txt", "Makefile"),
+    *("README.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md"),
+    *("CITATION.cff", "LICENSE"),
+}
+
+
+def test_the_top_level_stays_small():
+    command = ["git", "ls-files"]
+    try:
+        listed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    except FileNotFoundError:
+        pytest.skip("git is not installed")
+    if listed.returncode != 0 or not listed.stdout:
+        pytest.skip("this is not a git checkout")
+    names = {line.split("/")[0].strip('"') for line in listed.stdout.splitlines()}
+    visible = {name for name in names if not name.startswith(".")}
+    assert visible - TOP_LEVEL == set()
+
+
+# ---- set-up files --------------------------------------------------------------------
 
 
 def test_environment_yml_has_the_bounds_of_pyproject():
@@ -54,49 +129,19 @@ def test_environment_yml_has_the_bounds_of_pyproject():
     wanted = {f"python{project['requires-python']}", *project["dependencies"]}
     for extra in project["optional-dependencies"].values():
         wanted |= set(extra)
-    dask = next(name for name in wanted if name.startswith("dask"))  # conda has no extras: two packages instead
-    wanted = wanted - {dask} | {dask.replace("[distributed]", ""), dask.replace("dask[distributed]", "distributed")}
-    listed = set(re.findall(r"^  - (.+)$", (ROOT / "environment.yml").read_text(), re.MULTILINE))
+    # Conda has no extras, so that dask[distributed] is two packages there.
+    both = next(name for name in wanted if name.startswith("dask[distributed]"))
+    bound = both.removeprefix("dask[distributed]")
+    wanted.remove(both)
+    wanted |= {f"dask{bound}", f"distributed{bound}"}
+    environment = (ROOT / "environment.yml").read_text()
+    listed = set(re.findall(r"^  - (.+)$", environment, re.MULTILINE))
     assert listed - {"make"} == wanted
 
 
 def test_every_bound_has_a_tested_version():
-    bounds = re.findall(r'"([A-Za-z0-9_-]+)[\[>]', (ROOT / "pyproject.toml").read_text().split("[tool.")[0])
-    pinned = {line.split("==")[0].lower() for line in (ROOT / "constraints.txt").read_text().splitlines()}
+    project = (ROOT / "pyproject.toml").read_text().split("[tool.")[0]
+    bounds = re.findall(r'"([A-Za-z0-9_-]+)[\[>]', project)
+    constraints = (ROOT / "constraints.txt").read_text().splitlines()
+    pinned = {line.split("==")[0].lower() for line in constraints}
     assert {name.lower() for name in bounds} - {"setuptools"} <= pinned
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("seed", [0, 1])
-def test_mnist_split_is_the_papers(seed):
-    mnist = datasets.load("mnist")
-    stream, database, queries = datasets.split(mnist, seed)
-    assert mnist.features.dtype == np.float32 and mnist.features.min() == 0 and mnist.features.max() == 1
-    assert len(stream) == 20_000 and len(database) == 69_000 and len(queries) == 1_000
-    assert np.array_equal(np.sort(np.concatenate([database, queries])), np.arange(70_000))  # so no query is in either
-    assert np.array_equal(stream, database[:20_000])
-    assert np.array_equal(np.bincount(mnist.labels[queries]), np.full(10, 100)) and queries.min() >= 60_000
-
-
-@pytest.mark.slow
-def test_split_follows_the_seed():
-    mnist = datasets.load("mnist")
-    first, again, other = (datasets.split(mnist, seed) for seed in (3, 3, 4))
-    assert all(np.array_equal(a, b) for a, b in zip(first, again, strict=True))
-    assert not np.array_equal(first.stream, other.stream) and not np.array_equal(first.queries, other.queries)
-
-
-@pytest.mark.parametrize("damage", ["cut", "changed", "missing"])
-def test_damaged_data_file_is_named_with_the_remedy(damage, tmp_path, monkeypatch):
-    raw = bytearray((datasets.FOLDER / "mnist.npz").read_bytes())
-    raw[5_000_000] ^= 1
-    if damage != "missing":
-        (tmp_path / "mnist.npz").write_bytes(raw[:-10] if damage == "cut" else raw)
-    monkeypatch.setattr(datasets, "FOLDER", tmp_path)
-    with pytest.raises((ValueError, FileNotFoundError), match=r"mnist\.npz.*git checkout data/mnist\.npz"):
-        datasets.load("mnist")
-
-
-def test_unknown_data_set_is_refused():
-    with pytest.raises(ValueError, match=r"no data set .minst.; pass .mnist"):
-        datasets.load("minst")

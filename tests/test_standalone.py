@@ -1,98 +1,185 @@
-"""hmoh.py, kernels.py and metrics.py, each copied alone into an empty folder and used there."""
+"""Files that can be copied into another project, copied into an empty folder and used there.
+
+hmoh.py, kernels.py and metrics.py work alone. baselines/ needs hmoh.py and kernels.py.
+scaling.py needs metrics.py.
+"""
 
 import ast
 import os
 import shutil
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
+from helpers import ROOT
 
-ROOT = Path(__file__).parents[1]
-OTHERS = {path.stem for path in ROOT.glob("*.py")}
+OTHERS = {path.stem for path in ROOT.glob("*.py")} | {"baselines", "study", "tools"}
 SCRIPTS = {
     "hmoh": """
-        import numpy as np
-        from hmoh import HMOH
-        X, y = np.eye(4)[np.arange(40) % 4], np.arange(40) % 4
-        model = HMOH(n_bits=4, random_state=0).fit(X, y)
-        bits = np.unpackbits(model.transform(X[:4]), axis=1, bitorder="little", count=4)
-        assert np.array_equal(2 * bits.astype(int) - 1, [model.targets_[label] for label in range(4)])
-        model.save("model.npz")
-        assert np.array_equal(HMOH.load("model.npz").partial_fit(X, y).weights_, model.partial_fit(X, y).weights_)
-        """,
+import numpy as np
+from hmoh import HMOH
+y = np.arange(40) % 4
+X = np.eye(4)[y]
+model = HMOH(n_bits=4, random_state=0).fit(X, y)
+bits = np.unpackbits(model.transform(X[:4]), axis=1, bitorder="little", count=4)
+targets = [model.targets_[label] for label in range(4)]
+assert np.array_equal(2 * bits.astype(int) - 1, targets)
+model.save("model.npz")
+loaded = HMOH.load("model.npz").partial_fit(X, y)
+assert np.array_equal(loaded.weights_, model.partial_fit(X, y).weights_)
+""",
     "kernels": """
-        import numpy as np
-        from kernels import RBF, UnitLength
-        X = np.random.default_rng(0).normal(size=(50, 4))
-        Z = RBF(n_anchors=5, center=True).fit_transform(UnitLength().fit_transform(X))
-        assert Z.shape == (50, 5) and np.isfinite(Z).all()
-        """,
+import numpy as np
+from kernels import RBF, UnitLength
+X = np.random.default_rng(0).normal(size=(50, 4))
+Z = UnitLength().fit_transform(X)
+Z = RBF(n_anchors=5, center=True).fit_transform(Z)
+assert Z.shape == (50, 5) and np.isfinite(Z).all()
+""",
     "metrics": """
-        import numpy as np
-        from metrics import hamming_histogram, mean_average_precision, nearest
-        codes, labels = np.array([[0], [1], [7]], np.uint8), np.array([0, 0, 1])
-        assert hamming_histogram(codes, codes, labels, labels, n_bits=8).items.sum() == 9
-        assert mean_average_precision(codes, codes, labels, labels) == 1
-        assert nearest(codes[:1], codes, 2)[1].tolist() == [[0, 1]]
-        """,
+import numpy as np
+from metrics import hamming_histogram, mean_average_precision, nearest
+codes = np.array([[0], [1], [7]], np.uint8)
+labels = np.array([0, 0, 1])
+histogram = hamming_histogram(codes, codes, labels, labels, n_bits=8)
+assert histogram.items.sum() == 9
+assert mean_average_precision(codes, codes, labels, labels) == 1
+distances, indices = nearest(codes[:1], codes, 2)
+assert indices.tolist() == [[0, 1]]
+""",
 }
+BASELINES = """
+import numpy as np
+from baselines import METHODS
+rng = np.random.default_rng(0)
+y = np.arange(120) % 4
+X = np.eye(4, 30)[y] + 0.1 * rng.normal(size=(120, 30))
+# The paper's settings are for more samples than these.
+small = {"warmup": 60, "batch": 40, "reservoir": 20, "sketch_size": 20}
+small |= {"n_anchors": 10, "feature_map__n_anchors": 10}
+for name, make in METHODS.items():
+    model = make("mnist", n_bits=8, random_state=0)
+    known = model.get_params()
+    model.set_params(**{key: small[key] for key in small if key in known})
+    codes = model.fit(X, y).transform(X)
+    assert codes.shape == (120, 1), name
+    model.save("model.npz")
+    loaded = type(model).load("model.npz", type(model.feature_map)())
+    assert np.array_equal(loaded.transform(X), codes), name
+"""
+SCALING = """
+import dask
+import dask.array as da
+import numpy as np
+from metrics import hamming_histogram
+from scaling import from_npy, sharded_histogram
+rng = np.random.default_rng(0)
+np.save("codes.npy", rng.integers(256, size=(50, 2), dtype=np.uint8))
+np.save("labels.npy", rng.integers(3, size=50))
+codes = np.load("codes.npy")
+labels = np.load("labels.npy")
+shards = from_npy("codes.npy", 4), from_npy("labels.npy", 4)
+task = sharded_histogram(codes[:5], shards[0], labels[:5], shards[1])
+with dask.config.set(scheduler="synchronous"):
+    histogram = task.compute()
+whole = hamming_histogram(codes[:5], codes, labels[:5], labels)
+assert np.array_equal(histogram.items, whole.items)
+assert np.array_equal(histogram.relevant, whole.relevant)
+"""
 
 
-def run(folder, script):
-    env = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "NUMBA_CACHE_DIR")}
-    script = "\n".join(line[8:] for line in script.splitlines())
-    done = subprocess.run([sys.executable, "-c", script], cwd=folder, env=env, capture_output=True, text=True)
+def run(folder, script, **more):
+    """Run a script in a folder, where it finds no module of this project but those in it."""
+    env = os.environ | more
+    env.pop("PYTHONPATH", None)
+    env.pop("NUMBA_CACHE_DIR", None)
+    command = [sys.executable, "-c", script]
+    done = subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
 
 
+def run_copy(folder, names, script, **more):
+    """Copy files and folders into an empty folder, and run a script there."""
+    for name in names:
+        if (ROOT / name).is_dir():
+            ignored = shutil.ignore_patterns("__pycache__")
+            shutil.copytree(ROOT / name, folder / name, ignore=ignored)
+        else:
+            shutil.copy(ROOT / name, folder)
+    missing = sorted(OTHERS - {name.removesuffix(".py") for name in names})
+    check = f"""
+import importlib.util
+for other in {missing}:
+    assert importlib.util.find_spec(other) is None, other
+"""
+    run(folder, check + script, **more)
+
+
 def imports(tree, inside=""):
-    """(top-level module, name of the function around) of every import."""
+    """Yield the top-level module of every import, and the name of the function around it."""
     for node in ast.iter_child_nodes(tree):
         if isinstance(node, ast.Import):
-            yield from ((alias.name.split(".")[0], inside) for alias in node.names)
+            for alias in node.names:
+                yield alias.name.split(".")[0], inside
         elif isinstance(node, ast.ImportFrom):
-            yield "." * node.level + (node.module or "").split(".")[0], inside
+            module = (node.module or "").split(".")[0]
+            yield "." * node.level + module, inside
         else:
-            yield from imports(node, node.name if isinstance(node, ast.FunctionDef) else inside)
+            is_function = isinstance(node, ast.FunctionDef)
+            yield from imports(node, node.name if is_function else inside)
 
 
 @pytest.mark.parametrize("name", SCRIPTS)
 def test_imports_numpy_numba_and_the_standard_library_only(name):
     found = set(imports(ast.parse((ROOT / f"{name}.py").read_text())))
-    assert "numpy" in {module for module, _ in found}
-    found -= {("sklearn", "__sklearn_tags__")}  # which only scikit-learn calls
-    assert {module for module, _ in found} <= {"numpy", "numba"} | set(sys.stdlib_module_names)
+    # Only scikit-learn itself calls this function.
+    found.discard(("sklearn", "__sklearn_tags__"))
+    modules = {module for module, _ in found}
+    assert "numpy" in modules
+    assert modules <= {"numpy", "numba"} | set(sys.stdlib_module_names)
+
+
+def test_the_other_methods_import_nothing_else_of_this_project():
+    modules = set()
+    for path in ROOT.glob("baselines/*.py"):
+        modules |= {module for module, _ in imports(ast.parse(path.read_text()))}
+    ours = OTHERS & modules
+    assert ours == {"hmoh", "kernels"}
 
 
 @pytest.mark.parametrize("name", SCRIPTS)
 def test_works_alone_in_an_empty_folder(name, tmp_path):
-    shutil.copy(ROOT / f"{name}.py", tmp_path)
-    alone = f"""
-        import importlib.util
-        for other in {sorted(OTHERS - {name})}:
-            assert importlib.util.find_spec(other) is None, other
-        """
-    run(tmp_path, alone + SCRIPTS[name])
+    run_copy(tmp_path, [f"{name}.py"], SCRIPTS[name])
+
+
+def test_the_other_methods_work_with_hmoh_and_kernels_only(tmp_path):
+    # In plain Python, because compiling all methods takes half a minute.
+    names = ["baselines", "hmoh.py", "kernels.py"]
+    run_copy(tmp_path, names, BASELINES, NUMBA_DISABLE_JIT="1")
+
+
+def test_scaling_works_with_metrics_only(tmp_path):
+    run_copy(tmp_path, ["scaling.py", "metrics.py"], SCALING)
 
 
 @pytest.mark.parametrize("name", ["hmoh", "metrics"])
 def test_works_where_numba_finds_no_folder_for_its_cache(name, tmp_path):
-    # Code of no file has no cache folder: numba really refuses, as it does in a read-only install.
+    # Code that is in no file has no cache folder. Numba refuses to cache it, as it does
+    # in a read-only installation.
     load = f"""
-        import os, sys, types, numba
-        code = compile(open({str(ROOT / name) + ".py"!r}).read(), "<nowhere>", "exec")
-        probe = {{}}
-        exec(compile("def f(x): return x", "<nowhere>", "exec"), probe)
-        try:
-            numba.njit(cache=True)(probe["f"])
-        except RuntimeError:
-            pass
-        else:
-            assert os.environ.get("NUMBA_DISABLE_JIT", "0") != "0", "numba has found a place for its cache"
-        sys.modules[{name!r}] = module = types.ModuleType({name!r})
-        exec(code, vars(module))
-        """
+import os, sys, types, numba
+code = compile(open({str(ROOT / name) + ".py"!r}).read(), "<nowhere>", "exec")
+probe = {{}}
+exec(compile("def f(x): return x", "<nowhere>", "exec"), probe)
+try:
+    numba.njit(cache=True)(probe["f"])
+except RuntimeError:
+    pass
+else:
+    jit_is_off = os.environ.get("NUMBA_DISABLE_JIT", "0") != "0"
+    assert jit_is_off, "numba has found a place for its cache"
+sys.modules[{name!r}] = module = types.ModuleType({name!r})
+exec(code, vars(module))
+"""
     run(tmp_path, load + SCRIPTS[name])
     assert not list(tmp_path.glob("**/*.nbi"))

@@ -1,26 +1,46 @@
-"""Tables: means, spreads, marks, and the paper's values only where they belong."""
+"""Tables: means, deviations, marks, and the paper's values only where they belong."""
+
+import doctest
 
 import pytest
 
-import tables
+from study import tables
 
 RUN = {"dataset": "mnist", "role": "mnist", "stand_in_for": None}
+HMOH = RUN | {"method": "HMOH", "n_bits": 8}
 
 
 def records(values, metric="mAP", **more):
-    """{(method, n_bits): values over seeds} as records."""
-    return [
-        RUN | {"method": m, "n_bits": b, "seed": seed, metric: v} | more
-        for (m, b), row in values.items()
-        for seed, v in enumerate(row)
-    ]
+    """Return records of {(method, n_bits): values over seeds}."""
+    found = []
+    for (method, n_bits), row in values.items():
+        for seed, value in enumerate(row):
+            case = {"method": method, "n_bits": n_bits, "seed": seed}
+            found.append(RUN | case | {metric: value} | more)
+    return found
+
+
+def test_examples_in_docstrings_run():
+    failed, tried = doctest.testmod(tables)
+    assert tried > 0
+    assert failed == 0
 
 
 def test_means_spreads_marks_and_the_papers_values():
-    made = tables.table(records({("HMOH", 8): [0.7, 0.8], ("OSH", 8): [0.2, 0.2], ("LSH", 8): [0.3, 0.3]}), "mAP")
+    values = {
+        ("HMOH", 8): [0.7, 0.8],
+        ("OSH", 8): [0.2, 0.2],
+        ("LSH", 8): [0.3, 0.3],
+    }
+    made = tables.table(records(values), "mAP")
     assert made.head == ["bits", "8"]
-    assert made.rows == [["HMOH", ".750¹ ±.071 (.743)"], ["OSH", ".200 ±.000 (.130)"], ["LSH", ".300² ±.000"]]
-    assert made.title.startswith("mAP on mnist; mean ± sd of 2 seeds") and "brackets" in made.title
+    assert made.rows == [
+        ["HMOH", ".750¹ ±.071 (.743)"],
+        ["OSH", ".200 ±.000 (.130)"],
+        ["LSH", ".300² ±.000"],
+    ]
+    assert made.title.startswith("mAP on mnist; mean ± sd of 2 seeds")
+    assert "brackets" in made.title
     assert str(made).splitlines()[1:] == [
         "bits  8",
         "HMOH  .750¹ ±.071 (.743)",
@@ -32,33 +52,108 @@ def test_means_spreads_marks_and_the_papers_values():
 def test_a_stand_in_is_called_so_and_never_stands_beside_the_paper():
     stand_in = {"dataset": "reuters10", "role": "nuswide", "stand_in_for": "nuswide"}
     made = tables.table(records({("HMOH", 8): [0.7]}, **stand_in), "mAP")
-    assert "reuters10 (STAND-IN for nuswide)" in made.title and "brackets" not in made.title
+    assert "reuters10 (STAND-IN for nuswide)" in made.title
+    assert "brackets" not in made.title
     assert made.rows == [["HMOH", ".700¹"]]
 
 
-@pytest.mark.parametrize("change", [{"params": {"codebook": "'spread'"}}, {"split": "unseen"}, {"label": "ours"}])
+@pytest.mark.parametrize(
+    "change",
+    [{"params": {"codebook": "spread"}}, {"split": "unseen"}, {"label": "ours"}],
+)
 def test_another_protocol_does_not_stand_beside_the_paper(change):
-    assert tables.paper_value(RUN | {"method": "HMOH", "n_bits": 8}, "mAP") == 0.743
-    assert tables.paper_value(RUN | {"method": "HMOH", "n_bits": 8} | change, "mAP") is None
+    assert tables.paper_value(HMOH, "mAP") == 0.743
+    assert tables.paper_value(HMOH, "headline") == 0.743
+    assert tables.paper_value(HMOH | change, "mAP") is None
 
 
 def test_small_parts_of_the_data_do_not_stand_beside_the_paper(monkeypatch):
     monkeypatch.setenv("HMOH_PROFILE", "quick")
-    assert tables.paper_value(RUN | {"method": "HMOH", "n_bits": 8}, "mAP") is None
+    assert tables.paper_value(HMOH, "mAP") is None
 
 
 def test_seconds_are_best_when_least_and_printed_at_32_bits_only():
-    made = tables.table(records({("HMOH", 32): [0.2], ("HCOH", 32): [0.1], ("HMOH", 8): [0.1]}, "train_seconds"),
-                        "train_seconds")  # fmt: skip
-    assert made.rows == [["HMOH", ".100¹", ".200² (2.76)"], ["HCOH", "-", ".100¹ (4.01)"]]
+    values = {("HMOH", 32): [0.2], ("HCOH", 32): [0.1], ("HMOH", 8): [0.1]}
+    made = tables.table(records(values, "train_seconds"), "train_seconds")
+    assert made.rows == [
+        ["HMOH", ".100¹", ".200² (2.76)"],
+        ["HCOH", "-", ".100¹ (4.01)"],
+    ]
+
+
+def test_the_headline_metric_stands_for_both_in_one_table():
+    places = {"dataset": "udhr205", "role": "places205", "stand_in_for": "places205"}
+    runs = records({("HMOH", 32): [0.7]}, label="no kernel")
+    more = {"label": "no kernel", "mAP": 0.9} | places
+    runs += records({("HMOH", 32): [0.2]}, "mAP@1000", **more)
+    made = tables.table(runs, "headline", column="dataset")
+    assert made.title.startswith("mAP (mAP@1000) on mnist, udhr205 (STAND-IN")
+    assert made.head == ["dataset", "mnist", "udhr205"]
+    assert made.rows == [["no kernel", ".700¹", ".200¹"]]
 
 
 def test_html_shows_the_marks_and_escapes_text():
     made = tables.Table("a < b", ["bits", "8"], [["x & y", ".750¹"], ["z", ".700²"]])
     page = made._repr_html_()
-    assert "a &lt; b" in page and "x &amp; y" in page and "bold" in page and "underline" in page
+    for text in ("a &lt; b", "x &amp; y", "bold", "underline"):
+        assert text in page
 
 
-def test_no_records_are_refused_with_the_way_out():
-    with pytest.raises(ValueError, match=r"no records; pass what experiments\.compare"):
-        tables.table([], "mAP")
+def test_the_lead_is_the_difference_to_the_best_other_method():
+    values = {
+        ("HMOH", 16): [0.5, 0.7],
+        ("LSH", 16): [0.8, 0.6],
+        ("OSH", 16): [0.1, 0.1],
+        ("HMOH", 8): [0.6, 0.6],
+        ("LSH", 8): [0.1, 0.1],
+        ("OSH", 8): [0.2, 0.4],
+    }
+    made = tables.lead(records(values), "mAP")
+    assert made.head[:2] == ["bits", "HMOH"]
+    assert made.rows == [
+        ["8", ".600", "OSH", ".300", "+.300"],
+        ["16", ".600", "LSH", ".700", "-.100"],
+    ]
+    assert made.title.startswith("mAP on mnist; mean of 2 seeds")
+
+
+def curves(values):
+    """Return records of {method: curves over seeds} at 48 bits."""
+    with_bits = {(method, 48): rows for method, rows in values.items()}
+    stream = {"samples": [1000, 2000, 10_000], "n_stream": 10_000}
+    return records(with_bits, "stream", **stream)
+
+
+def test_the_early_table_says_when_a_method_has_hmohs_early_value():
+    made = tables.early(
+        curves(
+            {
+                "LSH": [[0.1, 0.2, 0.3], [0.1, 0.2, 0.3]],
+                "HCOH": [[None, 0.4, 0.6], [None, 0.4, 0.7]],
+                "HMOH": [[None, 0.5, 0.8], [0.5, 0.6, 0.8]],
+            }
+        ),
+        48,
+        "mAP",
+    )
+    # HMOH can encode with both seeds after 20 % of the stream.
+    assert made.head[1:] == ["after 20%", "at the end", "has HMOH's value after 20% at"]
+    assert made.rows == [
+        ["LSH", ".200", ".300", "never"],
+        ["HCOH", ".400", ".650", "100%"],
+        ["HMOH", ".550", ".800", "20%"],
+    ]
+    assert made.title == "mAP on mnist, 48 bits, stream of 10,000; mean of 2 seeds"
+
+
+def test_the_early_table_needs_curves_of_the_headline_metric():
+    with pytest.raises(ValueError, match=r"P@H2 is not measured .*; pass 'mAP' or"):
+        tables.early(curves({"HMOH": [[0.5, 0.6, 0.8]]}), 48, "P@H2")
+    with pytest.raises(ValueError, match=r"no checkpoints; pass checkpoints=True"):
+        tables.early(records({("HMOH", 48): [0.7]}), 48)
+
+
+@pytest.mark.parametrize("make", [tables.table, tables.lead, tables.early])
+def test_no_records_are_refused_with_the_way_out(make):
+    with pytest.raises(ValueError, match=r"no records; pass what protocol\.compare"):
+        make([], "mAP")

@@ -1,16 +1,23 @@
-"""Make the notebooks of all exercises from their sources: python notebooks/exercises/generate.py [--run] [NN ...]
+"""Make the notebooks of all exercises from their sources.
 
-source/NN_name.py is the one place to edit: task, hints, solution and checks in cells that begin with a line `# %%`,
+    python notebooks/exercises/generate.py [--run] [NN ...]
+
+Edit only source/NN_name.py. It has task, hints, solution and checks in cells. A cell begins with
+one of these lines:
 
     # %% [markdown]                  text, every line a comment
     # %%                             code that is given
-    # %% solution NAME               code to write; what is between ### BEGIN SOLUTION and ### END SOLUTION is hidden
+    # %% solution NAME               code to write
     # %% check NAME POINTS           code that tests it, for points
-    # %% [markdown] answer NAME POINTS    text to write, graded by hand; the markers stand in <!-- comments -->
+    # %% [markdown] answer NAME POINTS    text to write, graded by hand
 
-Two notebooks are made of it: student/NN_name.ipynb without the solutions, and solution/NN_name.ipynb, executed. Both
-carry nbgrader's cell metadata, and the second is what nbgrader takes as source. A solution whose cells did not change
-keeps its outputs, so that a second run changes no file; --run executes all of them again.
+A solution or an answer is hidden between ### BEGIN SOLUTION and ### END SOLUTION. In text these
+markers are <!-- comments -->.
+
+A source makes two notebooks: student/NN_name.ipynb without the solutions, and
+solution/NN_name.ipynb, executed. Both have nbgrader's cell metadata. The second is what nbgrader
+takes as source. A solution whose cells did not change keeps its outputs, so that a second run
+changes no file. --run executes all of them again.
 """
 
 from __future__ import annotations
@@ -21,15 +28,20 @@ import sys
 from pathlib import Path
 from typing import NamedTuple
 
-HERE = Path(__file__).parent
-BEGIN, END = "### BEGIN SOLUTION", "### END SOLUTION"
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
+BEGIN = "### BEGIN SOLUTION"
+END = "### END SOLUTION"
+TO_WRITE = ("solution", "answer")
+GRADED = ("check", "answer")
 HEADER = re.compile(
-    r"# %%(?P<text> \[markdown\])?(?: (?P<kind>solution|check|answer) (?P<name>[\w-]+)(?: (?P<points>\d+))?)?"
+    r"# %%(?P<text> \[markdown\])?"
+    r"(?: (?P<kind>solution|check|answer) (?P<name>[\w-]+)(?: (?P<points>\d+))?)?"
 )
 
 
 class Cell(NamedTuple):
-    """A cell of a source: text or code, what it is for (kind is "" for what is only read or run), and its points."""
+    """A cell of a source. ``kind`` is "" for text that is only read and code that is given."""
 
     is_text: bool
     kind: str
@@ -39,114 +51,169 @@ class Cell(NamedTuple):
 
 
 def read_source(path: Path) -> list[Cell]:
-    """The cells of a source in percent format."""
+    """Return the cells of a source in percent format."""
     cells: list[Cell] = []
-    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+    lines = path.read_text(encoding="utf-8").splitlines()
+    for number, line in enumerate(lines, 1):
+        place = f"{path.name}, line {number}: {line!r}"
         if line.startswith("# %%"):
-            header = HEADER.fullmatch(line)
-            if header is None:
-                raise ValueError(f"{path.name}, line {number}: {line!r} is no header; see the top of generate.py.")
-            points = int(header["points"] or 0)
-            cells.append(Cell(bool(header["text"]), header["kind"] or "", header["name"] or "", points, ""))
-        elif not cells:
-            raise ValueError(f"{path.name}, line {number}: {line!r} stands before the first cell; begin with `# %%`.")
-        else:
-            if cells[-1].is_text:
-                if line not in ("", "#") and not line.startswith("# "):
-                    raise ValueError(f"{path.name}, line {number}: {line!r} is text; begin it with `# `.")
-                line = line[2:]
-            cells[-1] = cells[-1]._replace(source=cells[-1].source + line + "\n")
+            cells.append(_new_cell(line, place))
+            continue
+        if not cells:
+            raise ValueError(
+                f"{place} stands before the first cell; begin with `# %%`."
+            )
+        last = cells[-1]
+        if last.is_text:
+            if line not in ("", "#") and not line.startswith("# "):
+                raise ValueError(f"{place} is text; begin it with `# `.")
+            line = line[2:]
+        cells[-1] = last._replace(source=last.source + line + "\n")
     return [cell._replace(source=cell.source.strip("\n")) for cell in cells]
 
 
+def _new_cell(line: str, place: str) -> Cell:
+    header = HEADER.fullmatch(line)
+    if header is None:
+        raise ValueError(f"{place} is no header; see the top of generate.py.")
+    return Cell(
+        is_text=bool(header["text"]),
+        kind=header["kind"] or "",
+        name=header["name"] or "",
+        points=int(header["points"] or 0),
+        source="",
+    )
+
+
 def without_solution(cell: Cell) -> Cell:
-    """The cell as a student gets it."""
-    lines, inside = [], False
+    """Return the cell as a student gets it."""
+    stub = ["# YOUR CODE HERE", "raise NotImplementedError"]
+    if cell.is_text:
+        stub = ["*Your answer here.*"]
+    kept = []
+    inside = False
+    n_hidden = 0
     for line in cell.source.split("\n"):
         if BEGIN in line:
-            if inside or cell.kind not in ("solution", "answer"):
-                raise ValueError(f"{line!r} stands inside another solution, or in a cell that is none.")
+            if inside or cell.kind not in TO_WRITE:
+                raise ValueError(
+                    f"{line!r} stands inside another solution, or in a cell that is none; "
+                    f"put it into a cell of kind solution or answer, after {END}."
+                )
             inside = True
+            n_hidden += 1
             indent = line[: len(line) - len(line.lstrip())]
-            stub = ["# YOUR CODE HERE", "raise NotImplementedError"] if not cell.is_text else ["*Your answer here.*"]
-            lines += [indent + part for part in stub]
+            kept += [indent + part for part in stub]
         elif END in line:
             inside = False
         elif not inside:
-            lines.append(line)
-    if inside or (cell.kind in ("solution", "answer") and lines == cell.source.split("\n")):
+            kept.append(line)
+    if inside or (cell.kind in TO_WRITE and n_hidden == 0):
         raise ValueError(f"cell {cell.name!r} needs {BEGIN} and {END}.")
-    return cell._replace(source="\n".join(lines))
+    return cell._replace(source="\n".join(kept))
 
 
 def notebook(number: str, cells: list[Cell]) -> dict:
-    """A notebook (nbformat 4.5) of these cells, not executed."""
+    """Return a notebook (nbformat 4.5) of these cells, not executed."""
     made = []
     for place, cell in enumerate(cells):
-        metadata = {}
+        entry = {
+            "cell_type": "markdown" if cell.is_text else "code",
+            "id": f"exercise-{number}-{place:02d}",
+            "metadata": {},
+            "source": cell.source.splitlines(keepends=True),
+        }
         if cell.kind:
-            metadata["nbgrader"] = {
-                "cell_type": "markdown" if cell.is_text else "code",
-                "grade": cell.kind in ("check", "answer"),
-                "grade_id": f"{number}-{cell.kind}-{cell.name}",
-                "locked": cell.kind == "check",
-                "schema_version": 3,
-                "solution": cell.kind in ("solution", "answer"),
-                "task": False,
-            } | ({"points": cell.points} if cell.kind in ("check", "answer") else {})
-        entry = {"cell_type": "markdown" if cell.is_text else "code", "id": f"exercise-{number}-{place:02d}"}
-        entry |= {"metadata": metadata, "source": cell.source.splitlines(keepends=True)}
-        made.append(entry if cell.is_text else entry | {"execution_count": None, "outputs": []})
+            entry["metadata"]["nbgrader"] = _grading(number, cell)
+        if not cell.is_text:
+            entry["execution_count"] = None
+            entry["outputs"] = []
+        made.append(entry)
     kernel = {"display_name": "Python 3", "language": "python", "name": "python3"}
     metadata = {"kernelspec": kernel, "language_info": {"name": "python"}}
     return {"cells": made, "metadata": metadata, "nbformat": 4, "nbformat_minor": 5}
 
 
+def _grading(number: str, cell: Cell) -> dict:
+    """Return nbgrader's metadata of a cell."""
+    grading = {
+        "cell_type": "markdown" if cell.is_text else "code",
+        "grade": cell.kind in GRADED,
+        "grade_id": f"{number}-{cell.kind}-{cell.name}",
+        "locked": cell.kind == "check",
+        "schema_version": 3,
+        "solution": cell.kind in TO_WRITE,
+        "task": False,
+    }
+    if cell.kind in GRADED:
+        grading["points"] = cell.points
+    return grading
+
+
 def without_outputs(given: dict) -> dict:
-    """The same notebook before it is executed."""
-    fresh = {"outputs": [], "execution_count": None}
-    cells = [cell | fresh if cell["cell_type"] == "code" else cell for cell in given["cells"]]
+    """Return the same notebook before it is executed."""
+    cells = []
+    for cell in given["cells"]:
+        if cell["cell_type"] == "code":
+            cell = cell | {"outputs": [], "execution_count": None}
+        cells.append(cell)
     return given | {"cells": cells}
 
 
 def is_executed(path: Path, solution: dict) -> bool:
-    """Whether a file holds this notebook with the outputs of a whole run."""
+    """Tell whether a file holds this notebook with the outputs of a complete run."""
     if not path.exists():
         return False
     kept = json.loads(path.read_text(encoding="utf-8"))
-    counts = [cell["execution_count"] for cell in kept["cells"] if cell["cell_type"] == "code"]
-    return None not in counts and without_outputs(kept) == solution
+    code = [cell for cell in kept["cells"] if cell["cell_type"] == "code"]
+    if any(cell["execution_count"] is None for cell in code):
+        return False
+    return without_outputs(kept) == solution
 
 
 def to_text(made: dict) -> str:
+    """Return the notebook as the text of its file."""
     return json.dumps(made, indent=1, sort_keys=True, ensure_ascii=False) + "\n"
 
 
 def generate(path: Path) -> tuple[dict, dict]:
-    """The student's notebook and the solution, not executed, of a source."""
-    number, cells = path.name[:2], read_source(path)
-    return notebook(number, [without_solution(cell) for cell in cells]), notebook(number, cells)
+    """Return the student's notebook and the solution of a source, not executed."""
+    number = path.name[:2]
+    cells = read_source(path)
+    visible = [without_solution(cell) for cell in cells]
+    return notebook(number, visible), notebook(number, cells)
+
+
+def execute(path: Path, solution: dict) -> None:
+    """Write the solution, run it, and write it again with its outputs."""
+    # Only this function needs Jupyter, and the folder of the clone on the path.
+    sys.path.insert(0, str(ROOT))
+    import nbformat
+
+    from tools.run_notebooks import run
+
+    path.write_text(to_text(solution), encoding="utf-8")
+    executed = json.loads(nbformat.writes(run(path)))
+    executed["metadata"] = solution["metadata"]
+    path.write_text(to_text(executed), encoding="utf-8")
 
 
 def main(arguments: list[str]) -> None:
+    """Make the notebooks of the exercises that are named, or of all."""
+    run_all = "--run" in arguments
     wanted = [name for name in arguments if name != "--run"]
+    for folder in ("student", "solution"):
+        (HERE / folder).mkdir(exist_ok=True)
     for path in sorted((HERE / "source").glob("[0-9][0-9]_*.py")):
         if wanted and path.name[:2] not in wanted:
             continue
         student, solution = generate(path)
-        targets = [HERE / folder / f"{path.stem}.ipynb" for folder in ("student", "solution")]
-        for target in targets:
-            target.parent.mkdir(exist_ok=True)
-        targets[0].write_text(to_text(student), encoding="utf-8")
-        if "--run" in arguments or not is_executed(targets[1], solution):
+        student_path = HERE / "student" / f"{path.stem}.ipynb"
+        student_path.write_text(to_text(student), encoding="utf-8")
+        solution_path = HERE / "solution" / f"{path.stem}.ipynb"
+        if run_all or not is_executed(solution_path, solution):
             print(f"running {path.stem} ...", flush=True)
-            targets[1].write_text(to_text(solution), encoding="utf-8")
-            sys.path.insert(0, str(HERE.parent))
-            import nbformat  # these two need Jupyter, which nothing else here does
-            from run import run
-
-            executed = json.loads(nbformat.writes(run(targets[1]))) | {"metadata": solution["metadata"]}
-            targets[1].write_text(to_text(executed), encoding="utf-8")
+            execute(solution_path, solution)
         print(f"{path.stem}: student and solution are up to date", flush=True)
 
 

@@ -1,55 +1,65 @@
 # %% [markdown]
 # # Exercise 3: The perceptron pass, plain then compiled
 #
-# **You will learn** the learning rule of HMOH, to write it as a plain loop that you can step through, to compile the
-# same loop with numba, to time both fairly, and why the learning rate does not matter here.
+# **You will learn** the learning rule of HMOH, to write it as a plain loop that you can step
+# through, to compile the same loop with numba, to time both fairly, and why the learning rate
+# does not matter here.
 #
 # **Time:** 45 to 60 minutes. **Points:** 10.
 #
 # **Before you start:** exercise 2; loops over arrays; the idea of a linear classifier.
 #
-# **In the paper:** Sec. 3.3 (the loss and the 0/1 vector a), Sec. 3.5 (the update); Algorithm 1, line 12.
+# **In the paper:** Sec. 3.3 (the loss and the 0/1 vector a), Sec. 3.5 (the update); Algorithm 1,
+# line 12.
 
 # %%
 import sys
 
-sys.path.insert(0, "../../..")  # the clone's folder, where the modules lie
+sys.path.insert(0, "../../..")  # the modules are in the folder of the clone
 
 import time
 
 import numpy as np
 from numba import njit
 
-import datasets
 from hmoh import HMOH
 from kernels import RBF
+from study import datasets
 
 mnist = datasets.load("mnist")
 stream = datasets.split(mnist, seed=0).stream[:3000]
-features = RBF(100, divisor=6).fit(mnist.features[stream]).transform(mnist.features[stream])
+X = mnist.features[stream]
 labels = mnist.labels[stream]
+features = RBF(100, divisor=6).fit(X).transform(X)
 reference = HMOH(16, ensemble=False, random_state=0).fit(features, labels)
 targets = np.stack([reference.targets_[label] for label in range(10)])
-print("features", features.shape, features.dtype, "| labels", labels.shape, "| targets", targets.shape, targets.dtype)
+print("features", features.shape, features.dtype)
+print("labels", labels.shape)
+print("targets", targets.shape, targets.dtype)
 
 # %% [markdown]
 # ## 3.1 The rule
 #
-# Letters: **z** is the feature vector of a sample (m numbers; here m = 100), **c** the target code of its class (r
-# values of +1 and -1; here r = 16), and **W** the weights, here an array (r, m): row `W[k]` is the k-th hash function
-# w_k. All weights start at zero. Bit k of a sample's code is sign(w_k·z), with sign(0) = -1.
+# The letters:
 #
-# For one sample after the other, and every bit k: if sign(w_k·z) differs from c_k, then
+# - **z** is the feature vector of a sample (m numbers; here m = 100).
+# - **c** is the target code of its class (r values of +1 and -1; here r = 16).
+# - **W** are the weights, here an array (r, m). Row `W[k]` is the k-th hash function w_k.
+#
+# All weights start at zero. Bit k of a sample's code is sign(w_k·z), with sign(0) = -1.
+#
+# For one sample after the other, and for every bit k: if sign(w_k·z) differs from c_k, then
 #
 # $$w_k \leftarrow w_k + \lambda\, c_k\, z .$$
 #
-# λ is the **learning rate** (`rate` below). The paper defines a 0/1 vector a that is 1 where a bit is "correctly
-# classified", and then updates where it is 1. That is a slip: as printed, a perceptron would never repair a mistake.
-# The published code updates the wrong bits, and so do we.
+# λ is the **learning rate** (`rate` below). The paper defines a 0/1 vector a that is 1 where a
+# bit is "correctly classified", and then updates where it is 1. That is an error: as printed, a
+# perceptron would never repair a mistake. The published code updates the wrong bits, and we do
+# the same.
 #
-# Write `perceptron(Z, y, C, rate)`: one pass over the rows of Z in order; `y[i]` is the row of C that holds the
-# target of sample i. Return W as float32 of shape (r, m). Use a loop over samples and a loop over bits; no other
-# numpy tricks needed.
+# Write `perceptron(Z, y, C, rate)`: one pass over the rows of Z in order. `y[i]` is the row of C
+# that holds the target of sample i. Return W as float32 of shape (r, m). Use a loop over samples
+# and a loop over bits. No other numpy tricks are needed.
 #
 # <details><summary>Hint 1</summary>
 #
@@ -58,19 +68,21 @@ print("features", features.shape, features.dtype, "| labels", labels.shape, "| t
 # </details>
 # <details><summary>Hint 2</summary>
 #
-# A bit is wrong if `(W[k] @ Z[i] > 0) != (c > 0)` for its target `c = C[y[i], k]`. This treats 0 as -1, as it must.
+# A bit is wrong if `(W[k] @ Z[i] > 0) != (c > 0)` for its target `c = C[y[i], k]`. This treats 0
+# as -1, as it must.
 #
 # </details>
 # <details><summary>Hint 3</summary>
 #
-# Let `W = np.zeros((C.shape[1], Z.shape[1]), np.float32)`, and update with `W[k] += np.float32(rate * c) * Z[i]`.
+# Let `W = np.zeros((C.shape[1], Z.shape[1]), np.float32)`, and update with
+# `W[k] += np.float32(rate * c) * Z[i]`.
 #
 # </details>
 
 
 # %% solution perceptron
 def perceptron(Z, y, C, rate=1.0):
-    """Weights (r, m) float32 after one pass over the samples Z, whose targets are the rows y of C."""
+    """Return the weights (r, m) float32 after one pass over Z; targets are the rows y of C."""
     ### BEGIN SOLUTION
     W = np.zeros((C.shape[1], Z.shape[1]), np.float32)
     for i in range(len(Z)):
@@ -83,34 +95,40 @@ def perceptron(Z, y, C, rate=1.0):
 
 
 # %% check perceptron 3
-Z, C = np.array([[1, 0], [1, 1], [2, -1]], np.float32), np.array([[1, -1], [-1, -1]], np.int8)
+Z = np.array([[1, 0], [1, 1], [2, -1]], np.float32)
+C = np.array([[1, -1], [-1, -1]], np.int8)
 W = np.asarray(perceptron(Z, np.array([0, 1, 0]), C))
-assert W.shape == (2, 2), f"W has shape {W.shape}; (r, m) = (2, 2) is needed, a row for each bit."
+assert W.shape == (2, 2), (
+    f"W has shape {W.shape}, but (r, m) = (2, 2) is needed: a row for each bit."
+)
 assert W[1].tolist() == [0, 0], (
-    f"bit 1 has target -1 always, and sign(0) = -1 is right: its weights must stay 0, but are {W[1]}."
+    f"the weights of bit 1 are {W[1]}, but they must stay 0: "
+    "its target is always -1, and sign(0) = -1 is right."
 )
 assert W[0].tolist() == [0, -1], (
-    f"bit 0 ended at {W[0]}, but by hand: [1, 0] after sample 0 (0 is wrong for +1), [0, -1] after sample 1, and "
-    "sample 2 is right."
+    f"bit 0 ended at {W[0]}, but by hand: [1, 0] after sample 0 (0 is wrong for +1), "
+    "[0, -1] after sample 1, and sample 2 is right."
 )
 n = 600
 W = np.asarray(perceptron(features[:n], labels[:n], targets))
-W_library = (
-    HMOH(16, ensemble=False, random_state=0).partial_fit(features[:n], labels[:n], classes=np.arange(10)).weights_.T
-)
-gap = np.abs(W - W_library).max()
+model = HMOH(16, ensemble=False, random_state=0)
+model.partial_fit(features[:n], labels[:n], classes=np.arange(10))
+gap = np.abs(W - model.weights_.T).max()
 assert gap < 1e-3, (
-    f"after {n} samples the largest difference from the library's weights is {gap:.3g}; need < 0.001: step through "
-    "a few samples."
+    f"after {n} samples the largest difference from the library's weights is {gap:.3g}, "
+    "but it must be below 0.001: step through a few samples."
 )
 print(f"perceptron: agrees with HMOH(ensemble=False) after {n} samples")
 
 # %% [markdown]
 # ## 3.2 The learning rate
 #
-# The paper reports that HMOH is "insensitive to the learning rate in a large range". Find out how insensitive. Write
-# `wrong_bits(rate)`: the number of bits of the codes of the last 1,000 samples in `features` that differ between
-# weights learned from the first 600 samples with rate 1 and with the given rate.
+# The paper reports that HMOH is "insensitive to the learning rate in a large range". Find out how
+# insensitive.
+#
+# Write `wrong_bits(rate)`. Learn weights from the first 600 samples with rate 1 and with the
+# given rate. Return the number of bits that differ between the two sets of codes of the last
+# 1,000 samples in `features`.
 #
 # <details><summary>Hint</summary>
 #
@@ -121,62 +139,72 @@ print(f"perceptron: agrees with HMOH(ensemble=False) after {n} samples")
 
 # %% solution rate
 def wrong_bits(rate):
-    """Bits of 1,000 codes that differ between learning with rate 1 and with this rate."""
+    """Return how many bits of 1,000 codes differ between rate 1 and this rate."""
     ### BEGIN SOLUTION
-    codes = [features[-1000:] @ perceptron(features[:600], labels[:600], targets, step).T > 0 for step in (1.0, rate)]
+    codes = []
+    for step in (1.0, rate):
+        W = perceptron(features[:600], labels[:600], targets, step)
+        codes.append(features[-1000:] @ W.T > 0)
     return int((codes[0] != codes[1]).sum())
     ### END SOLUTION
 
 
 # %% check rate 2
-sizes = [float(np.abs(perceptron(features[:50], labels[:50], targets, rate)).max()) for rate in (0.5, 1.0)]
-assert sizes[0] == sizes[1] / 2 > 0, (
-    f"the largest weight is {sizes[0]} with rate 0.5 and {sizes[1]} with rate 1; need half: is rate a factor of "
-    "every update?"
+half = np.abs(perceptron(features[:50], labels[:50], targets, 0.5)).max()
+full = np.abs(perceptron(features[:50], labels[:50], targets, 1.0)).max()
+assert half > 0 and half == full / 2, (
+    f"the largest weight is {half} with rate 0.5 and {full} with rate 1, but it must be "
+    "half of it: is rate a factor of every update?"
 )
 differing = {rate: wrong_bits(rate) for rate in (2**-10, 0.25, 4.0)}
-assert all(isinstance(value, (int, np.integer)) for value in differing.values()), (
-    f"whole numbers are needed, not {differing}."
-)
+for value in differing.values():
+    assert isinstance(value, (int, np.integer)), (
+        f"wrong_bits gives {differing}, but whole numbers are needed: count with sum()."
+    )
 assert not any(differing.values()), (
-    f"{differing} bits differ; with W = 0 at the start none can: is the first product 0?"
+    f"{differing} bits differ, but with W = 0 at the start none can: "
+    "is the first product 0?"
 )
 backwards = wrong_bits(-1.0)
 assert backwards > 1000, (
-    f"with rate -1, which unlearns, only {backwards} of 16,000 bits differ: are two weights compared?"
+    f"with rate -1, which unlearns, only {backwards} of 16,000 bits differ: "
+    "do you compare the codes of two different weights?"
 )
-print("bits that differ from rate 1, of 16,000:", differing, "and with rate -1:", backwards)
+print("bits that differ from rate 1, of 16,000:", differing)
+print("with rate -1:", backwards)
 
 # %% [markdown]
-# Not *insensitive*: exactly invariant. Say why, in two sentences: what do the weights look like after each step with
-# rate λ, compared with rate 1, and what does sign do with that? What in the set-up is essential? (Graded by hand.)
+# The codes are not only *insensitive*: they do not change at all. Say why, in two sentences. What
+# do the weights look like after each step with rate λ, compared with rate 1, and what does sign
+# do with that? Which property of the start is essential? (Graded by hand.)
 
 # %% [markdown] answer rate 1
 # <!-- ### BEGIN SOLUTION -->
-# By induction the weights with rate λ are λ times those with rate 1: it is so at the start, because W = 0, and if it
-# is so before a step then the products have the same signs, the same bits are wrong, and both sides add the same z,
-# scaled by λ. Signs ignore a positive factor, so all codes are the same. Essential is that W starts at zero (and that
-# the step is fixed).
+# By induction the weights with rate λ are λ times those with rate 1. It is so at the start,
+# because W = 0. If it is so before a step, then the products have the same signs, the same bits
+# are wrong, and both sides add the same z, scaled by λ. Signs ignore a positive factor, so all
+# codes are the same. It is essential that W starts at zero (and that the step is fixed).
 # <!-- ### END SOLUTION -->
 
 # %% [markdown]
 # ## 3.3 The same loop, compiled
 #
-# numba's `@njit` turns a function of loops and arrays into machine code when it is first called. What is slow in
-# plain Python is then fast, if it is written as loops over numbers. Write `perceptron_compiled(Z, y, C, W)`, which
-# changes the given W (float32, (r, m), zeros at first) **in place** with rate 1 and returns nothing. Loop over
-# samples, bits and features.
+# numba's `@njit` turns a function of loops and arrays into machine code when it is first called.
+# Code that is slow in plain Python is then fast, if it is written as loops over numbers.
+#
+# Write `perceptron_compiled(Z, y, C, W)`, which changes the given W (float32, (r, m), zeros at
+# first) **in place** with rate 1 and returns nothing. Loop over samples, bits and features.
 #
 # <details><summary>Hint 1</summary>
 #
-# Copy your plain loop and replace `W[k] @ Z[i]` by a loop over j that adds up `W[k, j] * Z[i, j]`; the update gets
-# such a loop too.
+# Copy your plain loop and replace `W[k] @ Z[i]` by a loop over j that adds up
+# `W[k, j] * Z[i, j]`. The update needs such a loop too.
 #
 # </details>
 # <details><summary>Hint 2</summary>
 #
-# Start the sum with `f = np.float32(0)`, so that it stays float32. `c = C[y[i], k]` is an int8, which multiplies a
-# float32 well.
+# Start the sum with `f = np.float32(0)`, so that it stays float32. `c = C[y[i], k]` is an int8,
+# which you can multiply by a float32.
 #
 # </details>
 
@@ -184,7 +212,7 @@ print("bits that differ from rate 1, of 16,000:", differing, "and with rate -1:"
 # %% solution compiled
 @njit
 def perceptron_compiled(Z, y, C, W):
-    """One pass with rate 1 that changes W in place."""
+    """Make one pass with rate 1 that changes W in place."""
     ### BEGIN SOLUTION
     for i in range(len(Z)):
         for k in range(len(W)):
@@ -200,9 +228,11 @@ def perceptron_compiled(Z, y, C, W):
 
 # %% check compiled 4
 W = np.zeros((16, 100), np.float32)
-result = perceptron_compiled(features[:20], labels[:20], targets, W)  # the first call compiles; it is not timed
+# The first call compiles, so it is not timed.
+result = perceptron_compiled(features[:20], labels[:20], targets, W)
 assert result is None and W.any(), (
-    "W is still all 0, or something was returned: change the given W in place, W[k, j] += ..."
+    "W is still all 0, or something was returned: change the given W in place, "
+    "W[k, j] += ..."
 )
 W[:] = 0
 start = time.perf_counter()
@@ -210,23 +240,23 @@ perceptron_compiled(features, labels, targets, W)
 seconds_compiled = time.perf_counter() - start
 gap = np.abs(W - reference.weights_.T).max()
 assert gap < 1e-3, (
-    f"after {len(features)} samples the largest difference from the library is {gap:.3g}; need < 0.001: compare "
-    "with your plain loop."
+    f"after {len(features)} samples the largest difference from the library is "
+    f"{gap:.3g}, but it must be below 0.001: compare with your plain loop."
 )
 start = time.perf_counter()
 perceptron(features[:600], labels[:600], targets)
 seconds_plain = (time.perf_counter() - start) * len(features) / 600
 speedup = seconds_plain / seconds_compiled
 assert speedup > 5, (
-    f"only {speedup:.1f} times as fast as the plain loop; need 5: is @njit still there, and are all loops inside "
-    "the function?"
+    f"only {speedup:.1f} times as fast as the plain loop, but 5 times is needed: "
+    "is @njit still there, and are all loops inside the function?"
 )
 print(
-    f"3,000 samples: plain {seconds_plain * 1e3:.0f} ms (from 600), compiled {seconds_compiled * 1e3:.1f} ms, "
-    "without compilation"
+    f"3,000 samples: plain {seconds_plain * 1e3:.0f} ms (from 600), "
+    f"compiled {seconds_compiled * 1e3:.1f} ms, without compilation"
 )
 
 # %% [markdown]
-# **What you now have.** The heart of HMOH in a dozen lines. The library's `_perceptron` in `hmoh.py` is the same
-# loop; it takes eight bits at a time so that a sample is read once for all of them, and it averages on the way, which
-# is exercise 4.
+# **What you now have.** The learning rule of HMOH in a dozen lines. The library's `_perceptron`
+# in `hmoh.py` is the same loop. It takes eight bits at a time, so that a sample is read once for
+# all of them. It also computes the average, which is exercise 4.

@@ -1,0 +1,148 @@
+"""Small data files for tests, in the forms of the shipped and of the paper's files."""
+
+import hashlib
+
+import h5py
+import numpy as np
+import scipy.io
+
+from study import datasets, originals
+
+
+def use_folder(folder, monkeypatch):
+    """Make an empty folder the only data folder; return it."""
+    monkeypatch.setattr(datasets, "FOLDER", folder)
+    monkeypatch.delenv("HMOH_DATA", raising=False)
+    monkeypatch.setattr(datasets, "SHA256", dict(datasets.SHA256))
+    return folder
+
+
+def made(name, rng):
+    """Return arrays as in the shipped file, with few features."""
+    if name == "reuters10":
+        Y = rng.random((900, 10)) < 0.08
+        Y[np.arange(900), rng.integers(10, size=900)] = True
+        X = rng.integers(9, size=(900, 7), dtype=np.uint8)
+        return {"X": X, "Y": Y.astype(np.uint8)}
+    if name == "udhr205":
+        y = np.repeat(np.arange(205, dtype=np.uint8), 80)
+        article = rng.integers(1, 31, size=len(y), dtype=np.uint8)
+        X = rng.integers(-128, 128, (len(y), 3), np.int8)
+        return {"X": X, "y": y, "scale": np.float64(0.5), "article": article}
+    n = 70_000 if name == "mnist" else 60_000
+    X = rng.integers(-128, 128, (n, 2), np.int8)
+    y = rng.integers(10, size=n, dtype=np.uint8)
+    if name == "mnist":
+        return {"X": X.view(np.uint8), "y": y}
+    return {"X": X, "y": y, "scale": np.float32(0.25)}
+
+
+def ship(name, folder):
+    """Write a small file of a shipped set with its checksum; return its arrays."""
+    arrays = made(name, np.random.default_rng(0))
+    path = folder / f"{name}.npz"
+    np.savez(path, **arrays)
+    datasets.SHA256[path.name] = hashlib.sha256(path.read_bytes()).hexdigest()
+    return arrays
+
+
+def write_mat(path, arrays, version):
+    """Write a .mat file as MATLAB does.
+
+    Version 7.3 is HDF5 after 512 bytes of header, with transposed matrices.
+    """
+    if version == "5":
+        scipy.io.savemat(path, arrays, do_compression=True)
+        return
+    with h5py.File(path, "w", userblock_size=512) as file:
+        for name, array in arrays.items():
+            file[name] = array.T
+    header = b"MATLAB 7.3 MAT-file, Platform: GLNXA64".ljust(124) + b"\0\2IM"
+    with path.open("r+b") as file:
+        file.write(header)
+
+
+def write_original(name, version, folder):
+    """Write a small file in the form of the paper's; return all features and labels."""
+    rng = np.random.default_rng(1)
+    path = folder / originals.ORIGINALS[name].files[0]
+    if name == "nuswide":
+        X = rng.integers(5, size=(600, 6))
+        Y = rng.random((600, 12)) < np.linspace(0.5, 0.05, 12)
+        Y = Y.astype(np.uint8)
+        if version == "text":
+            write_nuswide_text(X, Y, folder)
+        else:
+            arrays = {
+                "I_tr": X[:500],
+                "I_te": X[500:],
+                "L_tr": Y[:500],
+                "L_te": Y[500:],
+            }
+            write_mat(path, arrays, version)
+        return X, Y
+    n = 205 * 25
+    X = rng.normal(size=(n, 4))
+    if name == "cifar10":
+        Y = np.arange(n)[:, None] % 10 + 1
+        arrays = {
+            "trainCNN": X[:3000],
+            "testCNN": X[3000:],
+            "trainLabels": Y[:3000],
+            "testLabels": Y[3000:],
+        }
+    else:
+        Y = np.arange(n)[:, None] % 205
+        arrays = {
+            "pca_feats": X.astype(np.float32),
+            "labels": Y.astype(np.float64),
+            "other": X[:3],
+        }
+    write_mat(path, arrays, version)
+    return X, Y
+
+
+def write_nuswide_text(X, Y, folder):
+    np.savetxt(folder / "BoW_int.dat", X, fmt="%d")
+    (folder / "AllLabels").mkdir()
+    for column in range(Y.shape[1]):
+        path = folder / "AllLabels" / f"Labels_c{column:02}.txt"
+        np.savetxt(path, Y[:, column], fmt="%d")
+
+
+def assert_no_leak(dataset, parts, unseen):
+    """Check that no query is in another part, and that the parts are as documented."""
+    stream, database, queries = parts
+    for part in parts:
+        assert len(part) and len(np.unique(part)) == len(part)
+    assert not np.intersect1d(queries, database).size
+    assert not np.intersect1d(queries, stream).size
+    assert np.isin(queries, dataset.candidates).all()
+    if dataset.groups is not None:
+        outside = dataset.groups[np.concatenate([stream, database])]
+        assert not np.intersect1d(dataset.groups[queries], outside).size
+    if not dataset.multi_label:
+        wanted = dataset.n_queries // len(dataset.classes)
+        values, counts = np.unique(dataset.labels[queries], return_counts=True)
+        assert (counts == wanted).all()
+        assert np.array_equal(values, np.unique(dataset.labels[database]))
+    if unseen:
+        assert not np.intersect1d(stream, database).size
+        seen = classes_of(dataset, stream)
+        searched = classes_of(dataset, np.concatenate([database, queries]))
+        assert not np.intersect1d(seen, searched).size
+        n_unseen = {10: 2, 205: 51}[len(dataset.classes)]
+        assert len(seen) == len(dataset.classes) - n_unseen
+        assert len(searched) == n_unseen
+    else:
+        assert np.array_equal(stream, database[: len(stream)])
+        assert len(stream) == min(dataset.stream_size, len(database) // 2)
+        if dataset.groups is None:
+            assert len(database) + len(queries) == len(dataset.labels)
+
+
+def classes_of(dataset, rows):
+    """Return the classes that some rows have."""
+    if dataset.multi_label:
+        return np.flatnonzero(dataset.labels[rows].any(axis=0))
+    return np.unique(dataset.labels[rows])

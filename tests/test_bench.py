@@ -1,0 +1,60 @@
+"""Check that the peers of the benchmark do the same work as the code they are compared with."""
+
+import numpy as np
+import pytest
+
+from hmoh import HMOH
+from metrics import mean_average_precision
+from tools import bench
+
+
+@pytest.fixture
+def samples():
+    rng = np.random.default_rng(0)
+    y = rng.integers(4, size=300)
+    centres = rng.normal(size=(4, 12))
+    Z = centres[y] + rng.normal(size=(300, 12))
+    return Z.astype(np.float32), y
+
+
+def test_the_perceptrons_of_numpy_and_scikit_learn_learn_the_weights_of_hmoh(samples):
+    Z, y = samples
+    model = HMOH(8, random_state=0).fit(Z, y)
+    C = np.stack([model.targets_[label] for label in y.tolist()])
+    np.testing.assert_allclose(bench.numpy_perceptron(Z, C), model.weights_, rtol=1e-4)
+    # At W = 0 scikit-learn always updates, but HMOH does not where the target is -1. A bit that
+    # is equal for all classes cannot be given to scikit-learn.
+    comparable = (C[0] == 1) & (C.min(axis=0) == -1)
+    assert comparable.sum() >= 2
+    weights = bench.sklearn_perceptron(Z, C[:, comparable])
+    np.testing.assert_allclose(weights, model.weights_[:, comparable], rtol=1e-4)
+
+
+def test_the_numpy_loop_gives_the_exact_map_where_no_items_tie():
+    rng = np.random.default_rng(0)
+    # Item k differs from the query in its first k bits, so all distances are different.
+    signs = np.ones((65, 64), np.float32)
+    for k in range(65):
+        signs[k, :k] = -1
+    codes = np.packbits(signs > 0, axis=1, bitorder="little")
+    np.testing.assert_array_equal(bench.as_signs(codes), signs)
+    labels = rng.integers(3, size=65)
+    query = slice(1)
+    loop = bench.numpy_map(signs[query], signs, labels[query], labels)
+    exact = mean_average_precision(codes[query], codes, labels[query], labels)
+    assert loop == pytest.approx(exact)
+
+
+def test_the_shortest_time_of_each_call_counts(monkeypatch):
+    monkeypatch.setattr(bench.time, "sleep", lambda seconds: None)
+    durations = iter([5, 3, 4, 8, 7, 9, 6, 2, 6, 7, 7, 8])
+    monkeypatch.setattr(bench, "duration", lambda call: next(durations))
+    assert bench.shortest(lambda: None, lambda: None, turns=2) == [2, 7]
+
+
+@pytest.mark.parametrize(
+    "theirs, said", [(0.02, "10.0x faster"), (0.001, "2.00x the time")]
+)
+def test_a_line_compares_two_times(theirs, said, capsys):
+    bench.line("ours", 0.002, "peer", theirs)
+    assert capsys.readouterr().out.rstrip().endswith(said)

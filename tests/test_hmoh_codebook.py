@@ -1,0 +1,323 @@
+"""Target codes: the three kinds of codebooks, growing streams, and several labels per sample."""
+
+import itertools
+import subprocess
+import sys
+
+import naive
+import numpy as np
+import pytest
+from helpers import KINDS, ROOT, feed, multi_stream, plain, quick, stream
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.testing import assert_array_equal
+
+import hmoh
+from hmoh import HMOH, Codebook
+
+
+def min_distance(targets):
+    """Return the least Hamming distance of two targets."""
+    T = np.stack(list(targets.values())).astype(int)
+    return min(np.count_nonzero(a != b) for a, b in itertools.combinations(T, 2))
+
+
+# ---- codebook ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("n_bits", [*range(1, 18), 31, 32, 33, 64])
+@pytest.mark.parametrize("n_labels", [None, 1, 2, 8, 9, 40])
+def test_order_is_the_least_power_of_two_not_below_bits_and_labels(n_bits, n_labels):
+    book = Codebook(n_bits, "random", n_labels, 0)
+    assert book.order == naive.order(n_bits, n_labels or 1)
+
+
+@pytest.mark.parametrize("codebook", KINDS)
+@pytest.mark.parametrize("n_bits", [4, 5])
+def test_every_label_has_its_own_column_and_growth_uses_the_upper_half(
+    codebook, n_bits
+):
+    book = Codebook(n_bits, codebook, None, 0)
+    first = book.order
+    for label in range(40):
+        book = book.add([label])
+    assert book.order == 64
+    assert len(set(book.columns.tolist())) == 40
+    assert set(book.columns[:first].tolist()) == set(range(first))
+    order = first
+    while order < 32:
+        columns = book.columns[order : 2 * order].tolist()
+        assert set(columns) == set(range(order, 2 * order))
+        order *= 2
+
+
+@pytest.mark.parametrize("codebook", KINDS)
+@pytest.mark.parametrize("known", [True, False])
+def test_targets_are_distinct_hadamard_columns_where_the_lengths_agree(codebook, known):
+    X, y = stream(n_labels=10)
+    classes = np.arange(10) if known else None
+    model = HMOH(16, codebook=codebook, random_state=0).partial_fit(X, y, classes)
+    targets = model.targets_
+    columns = {tuple(column) for column in naive.sylvester(16).T}
+    assert set(targets) == set(range(10))
+    assert {target.dtype for target in targets.values()} == {np.dtype(np.int8)}
+    given = {tuple(target.tolist()) for target in targets.values()}
+    assert len(given) == 10 and given <= columns
+
+
+@pytest.mark.parametrize(
+    "n_bits, n_labels", [(5, 3), (8, 10), (12, 10), (3, 4), (1, 2)]
+)
+def test_targets_are_signs_of_projected_columns_where_the_lengths_differ(
+    n_bits, n_labels
+):
+    book = Codebook(n_bits, "random", n_labels, 7).add(list(range(n_labels)))
+    H = naive.sylvester(book.order)
+    assert book.order != n_bits and book.lsh.shape == (book.order, n_bits)
+    for label, column in zip(range(n_labels), book.columns, strict=True):
+        expected = np.where(book.lsh.T @ H[:, column] > 0, 1, -1)
+        assert_array_equal(book.targets[label], expected)
+
+
+def test_projections_are_standard_normal():
+    lsh = Codebook(60, "random", 64, 0).lsh
+    assert abs(lsh.mean()) < 0.05 and abs(lsh.std() - 1) < 0.05
+
+
+def test_random_columns_are_any_columns():
+    targets = []
+    for seed in range(200):
+        book = Codebook(4, "random", 3, seed).add([0])
+        targets.append(book.targets[0].tolist())
+    counts = [targets.count(column) for column in naive.sylvester(4).T.tolist()]
+    assert sum(counts) == 200 and min(counts) > 25
+
+
+@pytest.mark.parametrize("n_bits", [16, 32, 64, 128])
+def test_ordered_codes_of_ten_classes_repeat_every_16_bits(n_bits):
+    X, y = stream(n_labels=10)
+    targets = HMOH(n_bits, codebook="ordered").fit(X, y).targets_
+    for label, column in enumerate(naive.sylvester(16)[:, :10].T):
+        assert_array_equal(targets[label], np.tile(column, n_bits // 16))
+
+
+def test_ordered_goes_by_sorted_order_if_classes_are_known_and_by_arrival_otherwise():
+    X = np.eye(4)
+    y = np.array([30, -10, 20, 10])
+    H = naive.sylvester(4).T.tolist()
+    by_order = dict(zip([-10, 10, 20, 30], H, strict=True))
+    by_arrival = dict(zip(y.tolist(), H, strict=True))
+    model = HMOH(4, codebook="ordered").fit(X, y)
+    assert plain(model.targets_) == by_order
+    model = HMOH(4, codebook="ordered").partial_fit(X, y, classes=y)
+    assert plain(model.targets_) == by_order
+    model = HMOH(4, codebook="ordered").partial_fit(X, y)
+    assert plain(model.targets_) == by_arrival
+    model = HMOH(4, codebook="ordered", n_classes=4).partial_fit(X, y)
+    assert plain(model.targets_) == by_arrival
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_spread_is_random_where_the_lengths_agree(known):
+    X, y = stream(n_labels=10)
+    classes = np.arange(10) if known else None
+    random = HMOH(16, codebook="random", random_state=3).partial_fit(X, y, classes)
+    spread = HMOH(16, codebook="spread", random_state=3).partial_fit(X, y, classes)
+    assert plain(spread.targets_) == plain(random.targets_)
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_spread_is_never_worse_than_random(seed):
+    X, y = stream(n_labels=10)
+    random = HMOH(8, codebook="random", random_state=seed).fit(X, y)
+    spread = HMOH(8, codebook="spread", random_state=seed).fit(X, y)
+    assert min_distance(spread.targets_) >= min_distance(random.targets_)
+    # It is the best of 2,000 draws, most of which have 0 or 1.
+    assert min_distance(spread.targets_) >= 2
+
+
+# With 4 bits many draws reach the best distance.
+@pytest.mark.parametrize("n_bits, n_labels", [(4, 5), (12, 6)])
+def test_spread_takes_the_smaller_sum_of_squared_inner_products_among_equals(
+    n_bits, n_labels
+):
+    def score(kind, seed):
+        book = Codebook(n_bits, kind, n_labels, seed).add(list(range(n_labels)))
+        T = np.stack(list(book.targets.values())).astype(int)
+        return min_distance(book.targets), -np.square(T @ T.T).sum()
+
+    assert score("spread", 0) >= max(score("random", seed) for seed in range(300))
+
+
+@pytest.mark.parametrize("n_bits", [5, 6])
+def test_spread_gives_every_new_label_of_an_open_stream_the_best_target_there_is(
+    n_bits,
+):
+    # All codes there are. 2,000 draws see all of them.
+    codes = np.array(list(itertools.product([-1, 1], repeat=n_bits)))
+    book = Codebook(n_bits, "spread", None, 0).add(["first"])
+    for label in range(20):
+        T = np.stack(list(book.targets.values())).astype(int)
+        book = book.add([label])
+        inner = codes @ T.T
+        nearest = inner.max(axis=1).tolist()
+        crowding = np.square(inner).sum(axis=1).tolist()
+        best = min(zip(nearest, crowding, strict=True))
+        inner = book.targets[label] @ T.T
+        assert (inner.max(), np.square(inner).sum()) == best
+
+
+@pytest.mark.slow
+def test_spread_of_many_classes_stays_quick():
+    script = """
+import time
+from hmoh import Codebook
+start = time.time()
+Codebook(500, "spread", 1000, 0)
+assert time.time() - start < 10
+"""
+    subprocess.run([sys.executable, "-c", script], cwd=ROOT, check=True)
+
+
+def test_targets_do_not_depend_on_the_samples():
+    X, y = stream()
+    a = HMOH(6, codebook="spread", random_state=0).fit(X, y)
+    b = HMOH(6, codebook="spread", random_state=0).fit(X[:, :2] ** 2, y)
+    assert plain(a.targets_) == plain(b.targets_)
+
+
+@pytest.mark.parametrize("codebook", KINDS)
+@pytest.mark.parametrize("n_bits, n_labels", [(3, 8), (4, 16), (2, 4), (7, 30)])
+def test_growth_keeps_old_targets_and_gives_new_ones_while_there_is_room(
+    codebook, n_bits, n_labels
+):
+    first = naive.order(n_bits, 1)
+    for seed in range(5):
+        model = HMOH(n_bits, codebook=codebook, random_state=seed)
+        before = {}
+        for label in range(n_labels):
+            model.partial_fit([[1.0, label]], [label])
+            targets = plain(model.targets_)
+            assert {old: targets[old] for old in before} == before
+            # LSH may give two of the first labels the same target, as in the paper.
+            if label >= first:
+                assert targets[label] not in before.values()
+            before = targets
+
+
+@pytest.mark.parametrize("codebook", KINDS)
+def test_open_stream_of_more_labels_than_codes_goes_on(codebook):
+    X, y = stream(100, n_labels=20)
+    model = HMOH(2, codebook=codebook, random_state=0).partial_fit(X, y)
+    assert len(model.targets_) == len(set(y.tolist()))
+    assert len({tuple(target) for target in plain(model.targets_).values()}) == 4
+
+
+def test_spread_finds_a_free_target_on_a_nearly_full_open_stream(monkeypatch):
+    # 20 draws miss the last free codes, as 2,000 do with 10 bits or more.
+    monkeypatch.setattr(hmoh, "DRAWS", 20)
+    book = Codebook(6, "spread", None, 0).add(list(range(64)))
+    assert len({target.tobytes() for target in book.targets.values()}) == 64
+
+
+@pytest.mark.parametrize("codebook", KINDS)
+def test_number_of_classes_sets_the_order_from_the_start(codebook):
+    X = np.ones((10, 2))
+    known = HMOH(8, codebook=codebook, random_state=0)
+    known.partial_fit(X, range(10), classes=range(10))
+    counted = HMOH(8, codebook=codebook, n_classes=10, random_state=0)
+    counted.partial_fit(X, range(10))
+    assert plain(known.targets_) == plain(counted.targets_)
+    counted.partial_fit(X[:6], range(10, 16))
+    targets = plain(counted.targets_)
+    assert {label: targets[label] for label in range(10)} == plain(known.targets_)
+    assert len(targets) == 16
+
+
+@pytest.mark.parametrize("codebook", KINDS)
+def test_classes_get_targets_before_they_come_and_others_may_still_come(codebook):
+    X = np.ones((2, 3))
+    model = HMOH(4, codebook=codebook, random_state=0)
+    model.partial_fit(X, ["b", "c"], classes=["a", "b", "c"])
+    before = plain(model.targets_)
+    assert list(before) == ["a", "b", "c"]
+    model.partial_fit(X, ["z", "y"])
+    model.partial_fit(X, ["a", "b"], classes=["c", "a", "b"])
+    after = plain(model.targets_)
+    assert list(after) == ["a", "b", "c", "z", "y"]
+    assert {label: after[label] for label in "abc"} == before
+
+
+# ---- several labels per sample -------------------------------------------------------
+
+
+@pytest.mark.parametrize("codebook", KINDS)
+@pytest.mark.parametrize("n_bits, n_labels", [(8, 6), (16, 10), (64, 10)])
+def test_multi_label_targets_keep_majorities_and_balance_by_their_ties(
+    codebook, n_bits, n_labels
+):
+    X, Y = multi_stream(200, n_labels=n_labels)
+    model = HMOH(n_bits, codebook=codebook, random_state=0).fit(X, Y)
+    assert list(model.targets_) == list(range(n_labels))
+    sets = {tuple(np.flatnonzero(row).tolist()) for row in Y}
+    assert set(model.label_set_targets_) == sets and len(sets) > 30
+    for labels, target in model.label_set_targets_.items():
+        assert target.dtype == np.int8
+        assert naive.is_majority(target, [model.targets_[label] for label in labels])
+
+
+@pytest.mark.parametrize("n_bits", [8, 16, 20])
+@pytest.mark.parametrize("codebook", KINDS)
+def test_target_of_a_single_label_is_the_labels_own(n_bits, codebook):
+    X, Y = multi_stream(200, n_labels=10)
+    model = HMOH(n_bits, codebook=codebook, random_state=0).fit(X, Y)
+    singles = [labels for labels in model.label_set_targets_ if len(labels) == 1]
+    assert singles
+    for labels in singles:
+        target = model.targets_[labels[0]]
+        assert_array_equal(model.label_set_targets_[labels], target)
+
+
+def test_multi_label_targets_are_aligned_as_single_ones():
+    sets = [(1, 4), (0, 1, 2), (0, 1, 2, 3)]
+    book = Codebook(5, "random", 6, 0).add(list(range(6))).add_sets(sets)
+    H = naive.sylvester(8)[:, book.columns]
+    for labels in sets:
+        possible = set()
+        for code in itertools.product([-1, 1], repeat=8):
+            code = np.array(code)
+            if naive.is_majority(code, H[:, list(labels)].T):
+                possible.add(tuple(naive.sign(book.lsh.T @ code)))
+        assert tuple(book.targets[labels]) in possible
+
+
+@quick
+@given(st.permutations(range(60)), st.sets(st.integers(1, 59), max_size=5))
+def test_ties_are_drawn_once_per_set_whatever_the_order_of_arrival(order, cuts):
+    X, Y = multi_stream(n_labels=10)
+    model = HMOH(16, random_state=0).fit(X, Y)
+    other = feed(HMOH(16, random_state=0), X[order], Y[order], cuts)
+    assert plain(other.label_set_targets_) == plain(model.label_set_targets_)
+
+
+def test_ties_are_random():
+    X, Y = multi_stream(n_labels=10)
+    a = HMOH(16, codebook="ordered", random_state=0).fit(X, Y)
+    b = HMOH(16, codebook="ordered", random_state=1).fit(X, Y)
+    assert plain(a.label_set_targets_) != plain(b.label_set_targets_)
+    pairs = np.zeros((45, 10), int)
+    for row, pair in enumerate(itertools.combinations(range(10), 2)):
+        pairs[row, pair] = 1
+    model = HMOH(64, random_state=0).fit(np.ones((45, 2)), pairs)
+    targets = model.label_set_targets_.values()
+    # The published code gives 36 of the 45 pairs the same target.
+    assert len({target.tobytes() for target in targets}) == 45
+
+
+def test_targets_seen_stay_when_other_sets_come():
+    X, Y = multi_stream(n_labels=10)
+    model = HMOH(12, random_state=0).partial_fit(X[:10], Y[:10])
+    before = plain(model.label_set_targets_)
+    after = plain(model.partial_fit(X, Y).label_set_targets_)
+    assert {labels: after[labels] for labels in before} == before
+    assert len(after) > len(before)

@@ -1,0 +1,155 @@
+"""HMOH with scikit-learn (parameters, clone, pipelines, grid search), and copies by pickle."""
+
+import copy
+import pickle
+import re
+
+import numpy as np
+import pytest
+from helpers import PHASES, Affine, assert_same, phase, stream
+from numpy.testing import assert_array_equal
+from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import StandardScaler
+
+from hmoh import HMOH
+from kernels import RBF, UnitLength
+
+# ---- scikit-learn --------------------------------------------------------------------
+
+
+def test_parameters_are_only_stored():
+    marker = object()
+    for name in HMOH().get_params():
+        assert getattr(HMOH(**{name: marker}), name) is marker
+    assert list(HMOH().get_params()) == [
+        "n_bits",
+        "feature_map",
+        "codebook",
+        "ensemble",
+        "batch_size",
+        "learning_rate",
+        "n_classes",
+        "warmup",
+        "n_threads",
+        "random_state",
+    ]
+
+
+def test_clone_gives_an_unfitted_equal():
+    X, y = stream()
+    for maps in (None, RBF(8), [UnitLength(), RBF(8)]):
+        model = HMOH(12, maps, codebook="spread", batch_size=3, random_state=4)
+        model.fit(X, y)
+        twin = clone(model)
+        assert repr(twin) == repr(model)
+        assert not hasattr(twin, "n_seen_")
+        assert maps is None or twin.feature_map is not model.feature_map
+        assert_same(model, twin.fit(X, y), X)
+
+
+def test_nested_parameters_are_seen_and_set():
+    model = HMOH(feature_map=RBF(8))
+    assert model.get_params()["feature_map__n_anchors"] == 8
+    assert "feature_map__n_anchors" not in model.get_params(deep=False)
+    assert model.set_params(feature_map__n_anchors=9, n_bits=5) is model
+    assert (model.feature_map.n_anchors, model.n_bits) == (9, 5)
+    model = HMOH(feature_map=[UnitLength(), RBF(8)])
+    assert model.get_params()["feature_map__1__divisor"] == 10
+    model.set_params(feature_map__1__divisor=6, feature_map__1__center=True)
+    assert repr(model.feature_map[1]) == "RBF(n_anchors=8, divisor=6, center=True)"
+
+
+def test_parameters_of_a_pipeline_as_map_are_seen_and_set():
+    pipeline = Pipeline([("scale", StandardScaler()), ("rbf", RBF(8))])
+    model = HMOH(feature_map=pipeline, warmup=20)
+    assert model.get_params()["feature_map__rbf__n_anchors"] == 8
+    model.set_params(feature_map__rbf__n_anchors=7)
+    assert model.feature_map["rbf"].n_anchors == 7
+    X, y = stream()
+    assert model.fit(X, y).weights_.shape == (7, 32)
+
+
+def test_a_map_and_its_parameters_can_be_set_in_one_call():
+    model = HMOH().set_params(feature_map=RBF(), feature_map__n_anchors=9)
+    assert model.feature_map.n_anchors == 9
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["bits", "feature_map__n_anchor", "feature_map__0__n_anchors", "feature_map__"],
+)
+def test_an_unknown_parameter_is_an_error_and_sets_nothing(name):
+    model = HMOH(feature_map=RBF(8))
+    before = pickle.dumps(model)
+    with pytest.raises(ValueError, match=re.escape(repr(name))):
+        model.set_params(n_bits=5, **{name: 3})
+    assert pickle.dumps(model) == before
+
+
+def test_works_in_a_pipeline():
+    X, y = stream()
+    steps = [("map", RBF(n_anchors=8)), ("hash", HMOH(8, random_state=0))]
+    pipeline = Pipeline(steps).fit(X, y)
+    Z = RBF(n_anchors=8).fit(X).transform(X)
+    expected = HMOH(8, random_state=0).fit(Z, y)
+    assert_array_equal(pipeline.transform(X), expected.transform(Z))
+    pipeline.set_params(hash__n_bits=16, map__n_anchors=5)
+    assert clone(pipeline).fit_transform(X, y).shape == (60, 2)
+
+
+def agreement(model, X, y):
+    """Return the share of bits that equal the targets."""
+    targets = np.stack([model.targets_[label] for label in y.tolist()])
+    bits = np.unpackbits(model.transform(X), axis=1, bitorder="little")
+    return np.mean(bits[:, : model.n_bits] == (targets > 0))
+
+
+def test_works_in_a_grid_search():
+    X, y = stream(90)
+    grid = {
+        "n_bits": [4, 8],
+        "feature_map__n_anchors": [3, 10],
+        "learning_rate": [0.1, 1],
+    }
+    model = HMOH(feature_map=RBF(), random_state=0)
+    search = GridSearchCV(model, grid, scoring=agreement, cv=3, error_score="raise")
+    search.fit(X, y)
+    # The axes are n_anchors, learning_rate, n_bits.
+    scores = search.cv_results_["mean_test_score"].reshape(2, 2, 2)
+    assert_array_equal(scores[:, 0], scores[:, 1])
+    assert scores.max() > 0.7
+    best = search.best_estimator_
+    assert best.n_seen_ == 90
+    n_anchors = search.best_params_["feature_map__n_anchors"]
+    assert best.feature_map_.anchors_.shape == (n_anchors, 5)
+
+
+def test_repr_makes_the_model_again():
+    maps = [UnitLength(), RBF(7, center=True)]
+    model = HMOH(9, maps, "spread", False, 2, 0.5, 7, 20, 1, 5)
+    assert repr(eval(repr(model))) == repr(model)
+
+
+# ---- copies --------------------------------------------------------------------------
+
+
+def pickled(model):
+    return pickle.loads(pickle.dumps(model))
+
+
+@pytest.mark.parametrize("copy_of", [pickled, copy.deepcopy])
+@pytest.mark.parametrize("n", [10, 25])
+@pytest.mark.parametrize(
+    "name",
+    ["plain", "mid-batch", "growing spread", "multi", "list", "generator", "affine"],
+)
+def test_a_copy_goes_on_like_the_original(name, n, copy_of, monkeypatch):
+    monkeypatch.setitem(PHASES, "affine", {"maps": Affine, "warmup": 15})
+    model, X, y, classes, _ = phase(name)
+    model.partial_fit(X[:n], y[:n], classes)
+    twin = copy_of(model)
+    assert_same(model, twin, X)
+    twin.partial_fit(X[n:], y[n:])
+    assert_same(model.partial_fit(X[n:], y[n:]), twin, X)

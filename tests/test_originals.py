@@ -1,0 +1,249 @@
+"""Check the readers of the paper's files in all formats, and the downloads."""
+
+import functools
+import gzip
+import http.server
+import threading
+
+import h5py
+import numpy as np
+import pytest
+import scipy.io
+from data_files import assert_no_leak, ship, use_folder, write_mat, write_original
+
+from study import datasets, originals
+
+FORMS = [(name, version) for name in originals.ORIGINALS for version in ("5", "7.3")]
+FORMS.append(("nuswide", "text"))
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    return use_folder(tmp_path, monkeypatch)
+
+
+# Readers
+
+
+@pytest.mark.parametrize(("name", "version"), FORMS)
+def test_the_papers_files_are_used_if_they_are_there(
+    name, version, folder, capsys, monkeypatch
+):
+    # Small blocks, so that v7.3 is read in several.
+    monkeypatch.setattr(originals, "ROWS", 64)
+    own = folder / "own"
+    own.mkdir()
+    X, Y = write_original(name, version, own)
+    monkeypatch.setenv("HMOH_DATA", str(own))
+    dataset = datasets.load(name)
+    assert capsys.readouterr().err == ""
+    assert dataset.name == name and dataset.role == name
+    assert dataset.stand_in_for is None and dataset.notes
+    assert dataset.features.dtype == np.float32
+    assert dataset.features.flags.c_contiguous
+    rows = np.arange(len(X))
+    if name == "nuswide":
+        # The labels were made with falling frequency.
+        labels = Y[:, :10]
+        rows = np.flatnonzero(labels.any(axis=1))
+        assert np.array_equal(dataset.labels, labels[rows])
+    else:
+        assert np.array_equal(dataset.labels, Y.ravel())
+    np.testing.assert_allclose(dataset.features, X[rows], rtol=1e-6)
+    n_train = {"cifar10": 3000, "places205": 0, "nuswide": 500}[name]
+    if version == "text":
+        n_train = 0
+    assert np.array_equal(dataset.candidates, np.flatnonzero(rows >= n_train))
+    for seed in range(5):
+        assert_no_leak(dataset, datasets.split(dataset, seed), unseen=False)
+    if name != "nuswide":
+        assert_no_leak(dataset, datasets.unseen_split(dataset, 0), unseen=True)
+
+
+@pytest.mark.parametrize("damage", ["cut", "other", "page", "shape", "label"])
+@pytest.mark.parametrize("version", ["5", "7.3"])
+def test_damaged_original_is_named_with_the_remedy(version, damage, folder):
+    # The stand-in must not be used in place of a damaged file.
+    ship("udhr205", folder)
+    path = folder / "Places205_AlexNet_fc7_PCA128.mat"
+    X = np.random.default_rng(0).normal(size=(500, 8))
+    y = np.arange(500.0)[:, None] % 5
+    if damage == "label":
+        y[3] = np.nan
+    if damage == "shape":
+        X = X[:-1]
+    labels_name = "wrong" if damage == "other" else "labels"
+    write_mat(path, {"pca_feats": X, labels_name: y}, version)
+    if damage == "cut":
+        path.write_bytes(path.read_bytes()[:-700])
+    if damage == "page":
+        path.write_text("<!DOCTYPE html>")
+    message = rf"(?s){path.name}.*delete it and run `python -m study.datasets fetch places205`"
+    with pytest.raises(ValueError, match=message):
+        datasets.load("places205")
+
+
+def test_text_and_cells_in_a_mat_file_are_refused(tmp_path):
+    cell = np.array(["cell", 1], object)
+    scipy.io.savemat(tmp_path / "a.mat", {"x": "text", "y": cell})
+    for name in "xy":
+        with pytest.raises(ValueError, match=rf"a\.mat: {name} is .*matrix of numbers"):
+            originals.read_mat(tmp_path / "a.mat", [name])
+    with h5py.File(tmp_path / "b.mat", "w") as file:
+        file.create_group("x")
+    with pytest.raises(ValueError, match=r"b\.mat: x is .*matrix of numbers"):
+        originals.read_mat(tmp_path / "b.mat", ["x"])
+
+
+@pytest.mark.parametrize(
+    "damage", ["line", "lines", "label", "letter", "empty", "none"]
+)
+def test_damaged_nuswide_text_is_named(damage, folder):
+    write_original("nuswide", "text", folder)
+    bow = folder / "BoW_int.dat"
+    labels = folder / "AllLabels" / "Labels_c03.txt"
+    if damage == "line":
+        bow.write_text(bow.read_text()[:-4])
+    elif damage == "lines":
+        lines = bow.read_text().splitlines(keepends=True)
+        bow.write_text("".join(lines[:-9]))
+    elif damage == "label":
+        labels.write_text("2\n" * 600)
+    elif damage == "letter":
+        labels.write_text("x\n" * 600)
+    elif damage == "empty":
+        bow.write_text("")
+    else:
+        for file in (folder / "AllLabels").iterdir():
+            file.unlink()
+    message = r"(BoW_int\.dat|Labels_c\d\d\.txt).*delete it and run"
+    with pytest.raises(ValueError, match=message):
+        datasets.load("nuswide")
+
+
+@pytest.mark.parametrize("dtype", ["u1", "i1", "i2", "i4", "f4", "f8"])
+@pytest.mark.parametrize("pack", [bytes, gzip.compress])
+def test_idx_files(dtype, pack, tmp_path):
+    rng = np.random.default_rng(0)
+    array = rng.integers(100, size=(5, 3, 2)).astype(dtype)
+    code = {"u1": 8, "i1": 9, "i2": 11, "i4": 12, "f4": 13, "f8": 14}[dtype]
+    shape = np.array(array.shape, ">i4").tobytes()
+    raw = bytes([0, 0, code, 3]) + shape + array.astype(f">{dtype}").tobytes()
+    path = tmp_path / "images-idx3-ubyte"
+    path.write_bytes(pack(raw))
+    read = originals.read_idx(path)
+    assert read.dtype == array.dtype and read.dtype.isnative
+    assert np.array_equal(read, array)
+    damaged_files = [
+        pack(raw)[:-1],
+        pack(raw[:-1]),
+        pack(raw + b"\0"),
+        pack(b"\1" + raw[1:]),
+        pack(raw[:6]),
+        b"",
+        raw[:3],
+    ]
+    for damaged in damaged_files:
+        path.write_bytes(damaged)
+        message = r"images-idx3-ubyte is not a complete idx file"
+        with pytest.raises(ValueError, match=message):
+            originals.read_idx(path)
+
+
+# Downloads, from a server on this machine
+
+
+class Handler(http.server.SimpleHTTPRequestHandler):
+    """Serve files without a log; for /cut... promise more bytes than are sent."""
+
+    def log_message(self, *args):
+        pass
+
+    def send_header(self, keyword, value):
+        if keyword == "Content-Length" and self.path.startswith("/cut"):
+            value = "999999"
+        super().send_header(keyword, value)
+
+
+@pytest.fixture
+def server(tmp_path, monkeypatch):
+    """Serve a folder; give the folder and its address."""
+    served = tmp_path / "served"
+    served.mkdir()
+    handler = functools.partial(Handler, directory=served)
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as running:
+        thread = threading.Thread(target=running.serve_forever, args=(0.01,))
+        thread.start()
+        yield served, f"http://127.0.0.1:{running.server_port}/"
+        running.shutdown()
+        thread.join()
+
+
+def point_to(monkeypatch, name, *urls):
+    """Let `fetch` try these addresses, in this order."""
+    original = originals.ORIGINALS[name]._replace(urls=urls[:-1])
+    monkeypatch.setattr(originals, "DRIVE", urls[-1])
+    monkeypatch.setitem(originals.ORIGINALS, name, original)
+
+
+def test_fetch_takes_the_first_address_that_has_the_file(
+    folder, server, monkeypatch, capsys
+):
+    served, address = server
+    X, _ = write_original("cifar10", "5", served)
+    (served / "page.mat").write_text("<!DOCTYPE html> log in, please")
+    file_name = "CIFAR10_VGG16_fc7.mat"
+    urls = [address + name for name in ("gone.mat", "page.mat", file_name)]
+    point_to(monkeypatch, "cifar10", *urls)
+    monkeypatch.setenv("HMOH_DATA", str(folder / "new"))
+    datasets.main(["fetch", "cifar10"])
+    path = folder / "new" / file_name
+    note = path.with_name(file_name + ".sha256")
+    printed = capsys.readouterr()
+    assert str(path) in printed.out and "100%" in printed.err
+    assert path.read_bytes() == (served / file_name).read_bytes()
+    assert sorted(path.parent.iterdir()) == [path, note]
+    assert datasets.fingerprint("cifar10") == note.read_text().strip()
+    assert datasets.load("cifar10").features.shape == X.shape
+
+    # A file that exists is not downloaded again.
+    point_to(monkeypatch, "cifar10", address + "gone.mat")
+    assert datasets.fetch("cifar10") == path
+    assert "exists already" in capsys.readouterr().out
+
+    # A damaged file is refused, and replaced by the next fetch.
+    raw = bytearray(path.read_bytes())
+    raw[len(raw) // 2] ^= 1
+    path.write_bytes(raw)
+    message = rf"{file_name} .*sha256 differs.*fetch cifar10"
+    with pytest.raises(ValueError, match=message):
+        datasets.load("cifar10")
+    point_to(monkeypatch, "cifar10", address + file_name)
+    assert datasets.fetch("cifar10") == path
+    assert datasets.load("cifar10").features.shape == X.shape
+
+
+def test_failed_fetch_leaves_nothing_and_says_what_to_do(folder, server, monkeypatch):
+    served, address = server
+    write_original("places205", "7.3", served)
+    (served / "Places205_AlexNet_fc7_PCA128.mat").rename(served / "cut.mat")
+    point_to(monkeypatch, "places205", address + "gone.mat", address + "cut.mat")
+    target = folder / "target"
+    target.mkdir()
+    monkeypatch.setenv("HMOH_DATA", str(target))
+    message = (
+        r"(?s)fc7_PCA128\.mat could not be fetched; download https"
+        r".*gone\.mat: 404.*cut\.mat: "
+    )
+    with pytest.raises(OSError, match=message):
+        datasets.fetch("places205")
+    assert list(target.iterdir()) == []
+    with pytest.raises(SystemExit, match=r"could not be fetched"):
+        datasets.main(["fetch", "places205"])
+
+
+def test_only_the_papers_files_can_be_fetched():
+    message = r"'mnist' cannot be fetched; pass .cifar10., .places205., .nuswide."
+    with pytest.raises(ValueError, match=message):
+        datasets.fetch("mnist")
