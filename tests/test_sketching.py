@@ -272,7 +272,7 @@ def test_more_bits_than_dimensions(method):
     model = make(method, n_bits=21)
     with pytest.raises(
         ValueError,
-        match=r"n_bits=21 is more than the 20 dimensions .* lower n_bits, or pass",
+        match=r"n_bits=21 is more than the 20 features; lower n_bits, or pass",
     ):
         model.fit(X)
     assert not hasattr(model, "n_seen_")
