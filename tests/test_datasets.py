@@ -1,7 +1,6 @@
 """Check that data sets load as documented, split without leaks, and are refused when damaged."""
 
 import dataclasses
-import doctest
 import functools
 import os
 
@@ -83,11 +82,6 @@ def test_shipped_sets_have_the_shape_of_their_role(name, shape, n_classes, n_que
 
 
 @pytest.mark.slow
-def test_examples_in_docstring_run():
-    failed, tried = doctest.testmod(datasets)
-    assert tried > 0 and failed == 0
-
-
 def test_unknown_data_set_is_refused():
     with pytest.raises(ValueError, match=r"no data set .minst.; pass .mnist"):
         datasets.load("minst")

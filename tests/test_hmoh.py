@@ -152,6 +152,20 @@ def test_hadamard_product_is_a_product_with_the_matrix(order):
     assert_array_equal(x, before)
 
 
+@pytest.mark.parametrize("order", [1, 2, 8, 64])
+def test_walsh_hadamard_agrees_with_naive(order):
+    A = np.random.default_rng(1).normal(size=(order, 3))
+    expected = naive.walsh_hadamard(A)
+    hmoh._walsh_hadamard(A)
+    assert_array_equal(A, expected)
+
+
+@pytest.mark.parametrize("n_rows", [3, 6, 7])
+def test_hadamard_product_refuses_other_numbers_of_rows(n_rows):
+    with pytest.raises(ValueError, match=rf"x has {n_rows} rows; pass .* power of two"):
+        hadamard_product(np.ones((n_rows, 2)))
+
+
 @pytest.mark.parametrize(
     "order, error",
     [

@@ -1,7 +1,5 @@
 """Statistics: one value per seed in order, deviations, the best other method, matrices."""
 
-import doctest
-
 import numpy as np
 import pytest
 
@@ -28,12 +26,6 @@ RECORDS = runs(
         ("HCOH", 16): [0.5, 0.5],
     }
 )
-
-
-def test_examples_in_docstrings_run():
-    failed, tried = doctest.testmod(statistics)
-    assert tried > 0
-    assert failed == 0
 
 
 def test_there_is_one_value_per_seed_in_order_of_seeds():

@@ -1,7 +1,5 @@
 """Tables: means, deviations, marks, and the paper's values only where they belong."""
 
-import doctest
-
 import pytest
 
 from study import tables
@@ -18,12 +16,6 @@ def records(values, metric="mAP", **more):
             case = {"method": method, "n_bits": n_bits, "seed": seed}
             found.append(RUN | case | {metric: value} | more)
     return found
-
-
-def test_examples_in_docstrings_run():
-    failed, tried = doctest.testmod(tables)
-    assert tried > 0
-    assert failed == 0
 
 
 def test_means_spreads_marks_and_the_papers_values():
