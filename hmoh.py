@@ -17,7 +17,7 @@ perceptron over the whole stream.
 
 Reading guide
 -------------
-1. `_perceptron` is the learning rule. The comment above it is the same loop in nine lines.
+1. `_perceptron` is the learning rule. The comment above it is the same loop in a few lines.
 2. `Codebook` gives every label its target code: Hadamard columns, alignment by LSH, votes.
 3. `HMOH`, at the end, puts the two together. Its docstring explains every parameter.
 4. `CodebookHasher` is what HMOH shares with its predecessor HCOH: labels become targets.
@@ -118,17 +118,18 @@ def _dots(Z, i, W, k, f):
 #         total += W
 #     average = total / len(Z)                 # the hash functions
 #
-# The fast version differs in three ways. It takes TILE bits at a time, and 64 samples that
-# stay in the cache while the tiles take turns. It does not add W to the total at each step:
-# an update made after `age` steps is missing from the first `age` terms of the sum, so the
-# sum over a steps is a W - V, where V adds up age * update. It does so in runs of RUN steps,
-# because float32 cannot hold larger sums exactly enough. S adds up the finished runs.
+# The fast version differs in three ways. It takes TILE bits at a time, and some 64 samples
+# that stay in the cache while the tiles take turns. It does not add W to the total at each
+# step. An update made after `age` steps is missing from the first `age` terms of the sum. So
+# the sum over n steps is n W - V, where V is the sum of age * update. It starts a new sum
+# after every RUN steps, because float32 cannot hold larger sums exactly enough. S is the
+# total of the finished sums.
 @compiled
 def _perceptron(Z, y, C, batch, t, W, V, S, first_bit, last_bit):
-    """Learn the bits first_bit..last_bit from the samples Z, whose targets are C[y].
+    """Learn the bits from first_bit to before last_bit from the samples Z with targets C[y].
 
-    Z (n, m) float32, y (n,) int64, C (classes, bits) float32, W V (bits, m) float32,
-    S (bits, m) float64; `batch` samples per step, t steps made before.
+    Z (n, m) float32, y (n,) int64, C (classes, bits) float32, W V (bits, m or more) float32,
+    S (bits, m or more) float64; `batch` samples per step, t steps made before.
     """
     f = np.empty(TILE, np.float32)
     update = np.empty((batch, TILE), np.float32)
@@ -256,6 +257,11 @@ def hadamard_product(x: np.ndarray) -> np.ndarray:
            [-1.]])
     """
     product = np.array(x, np.float64)
+    n = len(product)
+    if n & (n - 1):
+        raise ValueError(
+            f"x has {n} rows; pass a number of rows that is a power of two."
+        )
     _walsh_hadamard(product)
     return product
 
@@ -278,10 +284,11 @@ def _sign(x: np.ndarray) -> np.ndarray:
 class Codebook:
     """Target codes: a Hadamard column for every label, aligned to the code length by LSH.
 
-    The order r* is the least power of two that is not below the code length and the number
-    of labels (Eq. 10). If r* is not the code length, a column c becomes sign(Wlsh^T c) with
-    a Gaussian Wlsh (Eq. 11). When the columns run out, the order doubles: new labels get
-    columns of the upper half, with a new Wlsh. Targets that were given never change.
+    The order r* is the smallest power of two, from 2 on, that is at least the code length
+    and the number of labels (Eq. 10). If r* is not the code length, a column c becomes
+    sign(Wlsh^T c) with a Gaussian Wlsh (Eq. 11). When the columns run out, the order doubles:
+    new labels get columns of the upper half, with a new Wlsh. Targets that were given never
+    change.
 
     Parameters
     ----------
@@ -330,12 +337,12 @@ class Codebook:
     def _choose(self) -> None:
         """Keep the best of many draws.
 
-        The best has the largest least distance between targets. Among equals it has the
-        smallest sum of squared inner products.
+        The best draw has the largest minimum distance between targets. If several have it,
+        the sum of squared inner products decides: the smallest is the best.
         """
         n_labels = self.n_labels
         # The number of draws follows from the estimated cost, not from a clock, so that the
-        # result can be repeated. It takes about a second at most.
+        # result can be repeated. The estimate is a second at most, if one draw takes less.
         size = self.order * self.n_bits
         nanoseconds = 40 * size + 0.5 * n_labels**2 * self.n_bits
         n_draws = int(np.clip(1e9 / nanoseconds, 1, DRAWS))
@@ -387,8 +394,8 @@ class Codebook:
     def _far_target(self) -> np.ndarray:
         """Return the best of many candidates, measured against the targets already given.
 
-        The signs of a column under a new Wlsh are independent fair coins. So coins are
-        drawn instead of whole matrices.
+        The signs of a column under a new Wlsh are independent, and +1 or -1 with equal
+        probability. So random signs are drawn instead of whole matrices.
         """
         candidates = _sign(self.rng.integers(2, size=(DRAWS, self.n_bits)))
         distance = _hamming(candidates, np.stack(list(self.targets.values())))
@@ -397,7 +404,7 @@ class Codebook:
         return candidates[best_first[0]]
 
     def _is_taken(self, target: np.ndarray) -> bool:
-        """Tell whether another label has this target although there is room for another."""
+        """Return whether another label has this target while unused codes exist."""
         room = len(self.given) < 2.0**self.n_bits
         return room and target.tobytes() in self.given
 
@@ -531,7 +538,7 @@ def check_features(X, n_features: int | None = None, name: str = "X") -> np.ndar
     with np.errstate(over="ignore"):
         X = np.ascontiguousarray(given, dtype=np.float32)
     # The sum is the fastest test for NaN and infinity. It may overflow for large values, so
-    # that only a second look decides.
+    # a second test decides.
     with np.errstate(over="ignore", invalid="ignore"):
         is_suspect = not np.isfinite(np.einsum("ij->", X))
     if is_suspect and not np.isfinite(X).all():
@@ -591,14 +598,15 @@ def _label_form(is_text: bool, n_columns: int) -> str:
 
 
 def _distinct(y: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return the sorted distinct rows of y, where each comes first, and each row's place."""
+    """Return the sorted distinct rows of y, their first indices, and each row's position."""
     if y.dtype.kind != "i" or int(y.max()) - int(y.min()) >= len(y):
         rows, first, index = np.unique(
             y, return_index=True, return_inverse=True, axis=0
         )
         return rows, first, index.ravel()
-    # Integers that are close together, such as 0..9, need a table and no sorting. Of several
-    # writes to one place the last stays, so writing backwards keeps the first of its kind.
+    # Integers that are close together, such as 0..9, need a table and no sorting. If a place
+    # is written several times, the last value remains. So writing in reverse order keeps the
+    # first occurrence.
     place = y - y.min()
     first = np.full(place.max() + 1, len(y))
     first[place[::-1]] = np.arange(len(y))[::-1]
@@ -622,11 +630,10 @@ def _check_methods(part, *names: str) -> None:
     if isinstance(part, type):
         way = f"pass an instance, such as {part.__name__}()"
         raise TypeError(f"feature_map {part!r} is a class; {way}.")
-    if not all(hasattr(part, name) for name in names):
-        missing = " and ".join(names)
-        raise TypeError(
-            f"feature_map {part!r} lacks {missing}; pass a map such as RBF()."
-        )
+    missing = [name for name in names if not hasattr(part, name)]
+    if missing:
+        lacks = f"lacks {' and '.join(missing)}"
+        raise TypeError(f"feature_map {part!r} {lacks}; pass a map such as RBF().")
 
 
 def _mapped(part, X: np.ndarray) -> np.ndarray:
@@ -663,10 +670,10 @@ def _describe(value) -> str:
 class OnlineHasher:
     """Base class of all methods: parameters, stream, feature map, codes and files.
 
-    A method provides `_start(Z)`, which gets the mapped samples of the warm-up, `_learn(Z, y)`,
-    `_decide(Z)`, and `_saved`, the names of the attributes it learns. `partial_fit` works on a
-    shallow copy that replaces the model at the end. So `_learn` assigns new arrays and never
-    writes into old ones, and a failed call changes nothing.
+    A method provides `_start(Z)`, `_learn(Z, y)` and `_decide(Z)`. `_start` gets the mapped
+    samples of the warm-up. `_saved` has the names of the attributes that are learned.
+    `partial_fit` works on a shallow copy that replaces the model at the end. So `_learn`
+    assigns new arrays and never writes into old ones, and a failed call changes nothing.
     """
 
     needs_labels = True
@@ -726,7 +733,7 @@ class OnlineHasher:
         return f"{type(self).__name__}({', '.join(f'{k}={v!r}' for k, v in params)})"
 
     def __sklearn_tags__(self):
-        # Only scikit-learn calls this, so that it is installed.
+        # Only scikit-learn calls this, so it is installed.
         from sklearn.utils import InputTags, Tags, TargetTags, TransformerTags
 
         target = TargetTags(
@@ -812,7 +819,8 @@ class OnlineHasher:
         elif len(self._X):
             X = np.concatenate([self._X, X])
             y = None if y is None else np.concatenate([self._y, y])
-        n_learned = model._learn_from(X, y, last) if model._fit_map(X, last) else 0
+        can_learn = model._fit_map(X, last)
+        n_learned = model._learn_from(X, y, last) if can_learn else 0
         model._X = X[n_learned:].copy()
         model._y = None if y is None else y[n_learned:].copy()
         if fresh and isinstance(self.random_state, np.random.Generator):
@@ -840,8 +848,8 @@ class OnlineHasher:
         if not hasattr(self, "_n_columns"):
             self._text_labels = is_text
             self._n_columns = n_columns
-        before = _label_form(self._text_labels, self._n_columns)
-        if form != before:
+        if (is_text, n_columns) != (self._text_labels, self._n_columns):
+            before = _label_form(self._text_labels, self._n_columns)
             way = "pass labels of that form"
             raise ValueError(
                 f"y holds {form}, but learning began with {before}; {way}."
@@ -869,7 +877,7 @@ class OnlineHasher:
             raise ValueError(f"{reason}; pass the same, or none.")
 
     def _fit_map(self, X: np.ndarray, last: bool) -> bool:
-        """Fit the feature map once its samples are there; tell whether learning can begin.
+        """Fit the feature map when enough samples have arrived; return whether they have.
 
         It is fitted on exactly the first `warmup` samples of the stream.
         """
@@ -904,7 +912,7 @@ class OnlineHasher:
         return max(part.n_warmup for part in maps)
 
     def _learn_from(self, X: np.ndarray, y: np.ndarray | None, last: bool) -> int:
-        """Learn from whole updates, at the end of `fit` from all; return how many samples."""
+        """Learn from complete updates, in `fit` from all samples; return how many were used."""
         size = self._update_size
         n_learned = len(X) if last else len(X) // size * size
         n_rows = max(n_learned, 1)
@@ -1059,7 +1067,10 @@ class OnlineHasher:
         if list(maps) != head["maps"]:
             saved = ", ".join(head["maps"]) or "no feature map"
             given = ", ".join(maps) or "no feature map"
-            way = "pass new maps as at the start, such as load(path, feature_map=RBF())"
+            way = "pass a new map, such as load(path, feature_map=RBF())"
+            if "feature_map" not in head["maps"]:
+                n = len(head["maps"])
+                way = f"pass a list of {n} new maps" if n else "leave feature_map out"
             raise ValueError(f"{path} was saved with {saved}, not with {given}; {way}.")
         for prefix, part in maps.items():
             part.set_state(parts.get(prefix, {}))
@@ -1101,7 +1112,7 @@ def _read_parts(path) -> dict[str, dict]:
 def _update_from_version_1(cls: type, head: dict, state: dict) -> None:
     """Bring the contents of a file of version 1 to version 2, in place.
 
-    It had n_threads in every method, and the form of the labels as a text.
+    In version 1 every method had n_threads, and the form of the labels was a text.
     """
     if "n_threads" not in inspect.signature(cls).parameters:
         head["params"].pop("n_threads", None)
@@ -1166,14 +1177,14 @@ class CodebookHasher(OnlineHasher):
 
     @property
     def targets_(self) -> dict:
-        """Label (or column of y) to its target code, (n_bits,) int8 of +1 and -1."""
+        """Return label (or column of y) -> target code, (n_bits,) int8 of +1 and -1."""
         self._check_fitted()
         targets = self._book.targets
         return {key: targets[key] for key in targets if not isinstance(key, tuple)}
 
     @property
     def label_set_targets_(self) -> dict:
-        """Tuple of columns of y to the target code of this set of labels."""
+        """Return tuple of columns of y -> target code of this set of labels."""
         self._check_fitted()
         targets = self._book.targets
         return {key: targets[key] for key in targets if isinstance(key, tuple)}
@@ -1199,7 +1210,7 @@ class CodebookHasher(OnlineHasher):
                 self.n_bits, self.codebook, self._seed, book
             )
         else:
-            # Version 1 kept only the targets. The columns are given out again as before.
+            # Version 1 kept only the targets. The labels get their columns again, in order.
             keys = json.loads(labels)
             single = [key for key in keys if not isinstance(key, list)]
             self._book = self._new_codebook().add(single)
@@ -1335,14 +1346,14 @@ class HMOH(CodebookHasher):
             learn_tiles(shares[0])
         else:
             # The pool is made for this call, so that a later fork is safe. The calling
-            # thread only waits: a thread that it starts while it works was often put on
+            # thread only waits. When it worked too, a thread that it started often ran on
             # the same core.
             with ThreadPoolExecutor(n_threads) as pool:
                 list(pool.map(learn_tiles, shares))
-        shape = np.s_[: self.n_bits, : Z.shape[1]]
-        self._W = W[shape]
-        self._V = V[shape]
-        self._S = S[shape]
+        unpadded = np.s_[: self.n_bits, : Z.shape[1]]
+        self._W = W[unpadded]
+        self._V = V[unpadded]
+        self._S = S[unpadded]
         self.n_steps_ += -(-len(Z) // self.batch_size)
 
     def _unit_weights(self) -> np.ndarray:
@@ -1368,7 +1379,7 @@ class HMOH(CodebookHasher):
 
     @property
     def weights_(self) -> np.ndarray:
-        """The hash functions, (m, n_bits) float32: the average of W, or the last W."""
+        """Return the hash functions, (m, n_bits) float32: the average of W, or the last W."""
         self._check_fitted()
         return np.float32(self.learning_rate) * self._unit_weights().T
 

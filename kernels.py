@@ -77,7 +77,7 @@ def check_features(X, n_features: int | None = None, name: str = "X") -> np.ndar
     with np.errstate(over="ignore"):
         X = np.ascontiguousarray(given, dtype=np.float32)
     # The sum is the fastest test for NaN and infinity. It may overflow for large values, so
-    # that only a second look decides.
+    # a second test decides.
     with np.errstate(over="ignore", invalid="ignore"):
         is_suspect = not np.isfinite(np.einsum("ij->", X))
     if is_suspect and not np.isfinite(X).all():
@@ -159,19 +159,19 @@ class RBF(_Map):
 
     The anchors a_j are the first rows given to `fit`, because the paper takes the first points
     of the stream. eta^2 is the mean squared distance of the other rows to the anchors, divided
-    by ``divisor``. The published code shows that this divisor is what the paper calls the
-    bandwidth.
+    by ``divisor``. If there are no other rows, the anchors take their place. The published code
+    shows that this divisor is what the paper calls the bandwidth.
 
     Parameters
     ----------
     n_anchors : int
         The paper's m, the number of features that come out.
     divisor : float
-        6 for MNIST and 10 for the other sets in the paper's ablation.
+        In the paper's ablation 6 for MNIST, 8 for CIFAR-10 and 10 for the other sets.
     center : bool
         Subtract the mean feature (ours, not the paper's). The perceptron has no bias, and
-        kernel features are all positive. The mean is estimated from the features that the
-        anchors have of each other.
+        kernel features are all positive. The mean is estimated from the kernel values
+        between different anchors.
 
     Attributes
     ----------
@@ -198,12 +198,14 @@ class RBF(_Map):
 
     @property
     def n_warmup(self) -> int:
-        """Samples of a stream to fit on: the anchors, and as many to set the bandwidth."""
+        """Return how many samples of a stream to fit on: anchors, and as many for eta."""
         self._check_params()
         return 2 * self.n_anchors
 
     def _check_params(self) -> None:
-        # The mean leaves out each anchor's feature of itself, so it needs another anchor.
+        if not isinstance(self.center, (bool, np.bool_)):
+            raise TypeError(f"center must be True or False, not {self.center!r}.")
+        # The mean leaves out the kernel value of an anchor with itself, so it needs two.
         check_integer(self.n_anchors, "n_anchors", least=2 if self.center else 1)
         check_real(self.divisor, "divisor")
 
@@ -240,7 +242,7 @@ class RBF(_Map):
         X = check_features(X, self.anchors_.shape[1])
         Z = np.empty((len(X), len(self.anchors_)), np.float32)
         # Distances do not change when the origin moves. Near the data and in units of eta,
-        # float32 loses no digits.
+        # float32 loses fewer digits.
         origin = self.anchors_.mean(axis=0)
         unit = np.float32(1 / np.sqrt(2 * self.eta2_))
         a = (self.anchors_ - origin) * unit
@@ -252,7 +254,8 @@ class RBF(_Map):
             with np.errstate(over="ignore"):
                 x *= unit
                 x_squared = np.vecdot(x, x)
-            # So far away that only x_squared matters; the product could overflow.
+            # These rows are so far away that only x_squared matters. They are set to 0,
+            # because their products could overflow.
             x[x_squared > 1e30] = 0
             # -||x - a||^2 = 2 x.a - ||a||^2 - ||x||^2
             np.matmul(x, 2 * a.T, out=z)

@@ -1,9 +1,10 @@
-"""The methods that HMOH is compared with, as the paper runs them.
+"""The methods that HMOH is compared with, with the parameters of the paper.
 
 Copy this folder together with hmoh.py and kernels.py.
 
 `METHODS` maps the name of a method to a function. The function makes a model with the paper's
-parameters and features for one of its data sets:
+parameters and features for one of its data sets. Faults of the published benchmark are corrected;
+the docstring of each method says which.
 
 >>> METHODS["LSH"]("mnist", n_bits=32, random_state=0)
 LSH(n_bits=32, feature_map=UnitLength(), warmup=None, random_state=0)
@@ -12,7 +13,7 @@ LSH(n_bits=32, feature_map=UnitLength(), warmup=None, random_state=0)
 
 To add a method, write its class in a new file of this folder, with `LinearHasher` of linear.py
 as base class and `OSH` as an example. Import it below, and add it to `__all__` and `METHODS`.
-`study.protocol` and the notebooks 02 to 05 then run it by its name.
+`study.protocol` and the notebooks then run it by its name.
 """
 
 from __future__ import annotations

@@ -28,7 +28,7 @@ class LinearHasher(OnlineHasher):
 
     @property
     def weights_(self) -> np.ndarray:
-        """The hash functions, (m, n_bits) float32."""
+        """Return the hash functions, (m, n_bits) float32."""
         self._check_fitted()
         return self._W.T.copy()
 

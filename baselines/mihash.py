@@ -477,6 +477,6 @@ class MIHash(LinearHasher):
 
     @property
     def weights_(self) -> np.ndarray:
-        """The hash functions in use, (m, n_bits) float32."""
+        """Return the hash functions in use, (m, n_bits) float32."""
         self._check_fitted()
         return self._used.T.copy()

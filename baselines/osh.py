@@ -48,7 +48,8 @@ class OSH(LinearHasher):
     """Online Supervised Hashing: every label gets a random codeword, which the bits learn.
 
     A label that is seen for the first time gets the next of a list of random codewords of +1
-    and -1. For a sample x with codeword c, a step is, bits in order,
+    and -1. In a 0/1 matrix, column j gets codeword j. For a sample x with codeword c, a step
+    is, bits in order,
 
         boost:  w_k += eta exp(-sum_{j < k} c_j w_j.x) exp(-c_k w_k.x) c_k x
                 (w_j as already updated)

@@ -274,8 +274,8 @@ class FROSH(_SketchHasher):
     decomposition.
 
     The paper only names the method. On MNIST (l = 200, mean of 3 splits) mAP is .296 .325 .355
-    .370 .378 .409 at 8, 16, 32, 48, 64 and 128 bits, like that of SketchHash, in a third of its
-    time.
+    .370 .378 .409 at 8, 16, 32, 48, 64 and 128 bits, like that of SketchHash, in less than a
+    third of its time.
 
     Parameters
     ----------
