@@ -11,7 +11,8 @@ or in a notebook ("by_hand"). Verdicts are computed, never typed:
                        benchmark switched on
     not testable here  the data are a STAND-IN for the paper's, or the profile is "quick";
                        `Claim.there` has the verdict that these data would give
-    not run here       the notebook of the claim has not been run (only `kept` returns this)
+    not run here       the notebook has not been run since the claim or the data changed (only
+                       `kept` returns this)
 """
 
 from __future__ import annotations

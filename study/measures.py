@@ -7,8 +7,8 @@ mAP@1000 on Places205, as in the paper's tables. The shortest training time is t
     gain    the mean over code lengths of a/b - 1, where b is the best of "over" at that length
     order   at every length, each entry of "ranking" is better than the next. "*" means all of
             `PAPER_METHODS` that are not named. "HMOH@0.1" is HMOH after a tenth of the stream.
-            The worst case decides; with "most" the middle length decides. "slack" is how far the
-            better one may be behind where the paper says "similar".
+            The worst case decides; with "most" the middle length decides. "slack" is the
+            deficit that the better method may have, where the paper says "similar".
     change  the metric of a method rises from each length to the next, or falls with "sign" -1.
             The worst step decides. With several methods it is true of each, with "most" of more
             than half.

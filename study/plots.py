@@ -344,7 +344,7 @@ def precision_at_k(records: Records) -> Figure:
 def precision_recall(records: Records) -> Figure:
     """Draw precision against recall within each radius.
 
-    An empty ball has precision 0, so the curves of long codes start low.
+    A query without items within the radius has precision 0. So the curves of long codes start low.
     """
     return _curves(records, "recall", "precision", "recall", "precision")
 

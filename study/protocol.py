@@ -2,7 +2,7 @@
 
     python -m study.protocol mnist [--bits 32 64] [--seeds 3] [--methods HMOH HCOH]
 
-prints the mAP, Precision@H2 and training time of the methods. The paper's values stand beside ours
+prints mAP, mAP@1000, Precision@H2 and training time. The paper's values stand beside ours
 where the data are the paper's. Finished runs are kept in build/records and are not repeated until
 the code or the data change, so an interrupted comparison continues where it stopped.
 

@@ -184,7 +184,7 @@ def _html_cell(text: str, tag: str) -> str:
 def _check_records(records: list[dict]) -> None:
     if not records:
         raise ValueError(
-            "there are no records; pass what protocol.compare or run_all gives."
+            "there are no records; pass records of protocol.compare or run_all."
         )
 
 
@@ -261,8 +261,8 @@ def lead(records: list[dict], metric: str) -> Table:
 def early(records: list[dict], n_bits: int, metric: str = "headline") -> Table:
     """Return each method's value early in the stream, and when it has the early value of HMOH.
 
-    Early means the first checkpoint at which HMOH can encode: a tenth of the stream, if its
-    feature map needs no more samples.
+    Early means the first checkpoint at which HMOH can encode. It is a tenth of the stream (on
+    Places205 a twentieth), if the feature map needs no more samples.
 
     Parameters
     ----------

@@ -1,8 +1,8 @@
 """Measure speed, side by side with plain numpy and scikit-learn in one run: python -m tools.bench
 
-Compilation is excluded, because each call is made once before it is timed. Features are float32.
-Calls that are compared take turns, and the shortest time of each counts. Slow peers run on a part
-of the work; their lines say so, and their times are scaled up.
+Except for the first calls at the end, compilation is excluded: each call is made once before it is
+timed. Features are float32. The shortest of several times counts. HMOH and the matrix product take
+turns. Slow alternatives run on a part of the work. Their times are scaled up, and lines say so.
 """
 
 from __future__ import annotations

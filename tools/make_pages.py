@@ -128,7 +128,7 @@ CARD = """<li><a href="{name}.html"><div class="thumbnail">{shown}</div>
 
 # ---- formulas ------------------------------------------------------------------------
 
-# LaTeX that matplotlib writes in another way: pattern and replacement.
+# LaTeX commands that matplotlib spells differently: pattern and replacement.
 REWRITTEN = [
     (r"\\(le|ge)(?![A-Za-z])", r"\\\1q"),
     (r"\\[lr]vert(?![A-Za-z])", "|"),

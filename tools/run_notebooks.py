@@ -213,7 +213,7 @@ def update(path: Path, notebook: NotebookNode) -> None:
 
 
 def run_and_write(path: Path, keep_outputs: bool) -> None:
-    """Run one notebook, write it to build/, and print what its cells and the time say."""
+    """Run one notebook, write it to build/, and print its tagged outputs and its time."""
     start = time.perf_counter()
     executed = BUILD / "notebooks" / path.name
     # An older run must not be mistaken for this one if this one fails.
