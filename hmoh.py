@@ -844,21 +844,21 @@ class OnlineHasher:
         y = check_labels(y, n_samples)
         is_text = y.dtype.kind == "U"
         n_columns = y.shape[1] if y.ndim == 2 else 0
-        form = _label_form(is_text, n_columns)
         if not hasattr(self, "_n_columns"):
             self._text_labels = is_text
             self._n_columns = n_columns
         if (is_text, n_columns) != (self._text_labels, self._n_columns):
+            form = _label_form(is_text, n_columns)
             before = _label_form(self._text_labels, self._n_columns)
             way = "pass labels of that form"
             raise ValueError(
                 f"y holds {form}, but learning began with {before}; {way}."
             )
         if classes is not None:
-            self._check_classes(classes, y, form)
+            self._check_classes(classes, y)
         return y
 
-    def _check_classes(self, classes, y: np.ndarray, form: str) -> None:
+    def _check_classes(self, classes, y: np.ndarray) -> None:
         """Check `classes`, and keep them at the first call."""
         if y.ndim == 2:
             reason = "classes are given, but the columns of y are the classes"
@@ -868,7 +868,7 @@ class OnlineHasher:
             raise ValueError(f"classes has shape {shape}; pass a 1-D array of labels.")
         classes = np.unique(check_labels(classes, len(classes), "classes"))
         if (classes.dtype.kind == "U") != (y.dtype.kind == "U"):
-            reason = f"classes has dtype {classes.dtype}, but y holds {form}"
+            reason = f"classes has dtype {classes.dtype}, but y has {y.dtype}"
             raise ValueError(f"{reason}; pass both in one form.")
         if self.n_seen_ == 0:
             self._classes = classes
