@@ -65,7 +65,7 @@ class Original(NamedTuple):
 ORIGINALS = {
     "cifar10": Original(
         title="CIFAR-10, 60,000 x 4096 VGG16 fc7 features",
-        stand_in="cifar10_efficientnet",
+        stand_in="cifar10_vgg16",
         files=("CIFAR10_VGG16_fc7.mat",),
         features=("trainCNN", "testCNN"),
         labels=("trainLabels", "testLabels"),
@@ -83,7 +83,7 @@ ORIGINALS = {
     ),
     "nuswide": Original(
         title="NUS-WIDE, 186,577 x 500 counts of visual words",
-        stand_in="reuters10",
+        stand_in="mediamill10",
         # The second file needs AllLabels/Labels_<concept>.txt beside it.
         files=("NUS-WIDE-split.mat", "BoW_int.dat"),
         features=("I_tr", "I_te"),
@@ -215,8 +215,9 @@ def read_original(name: str, path: Path) -> tuple[np.ndarray, np.ndarray, np.nda
     features : (n, d) float32
     labels : (n,) int64 or (n, 10) uint8
         For NUS-WIDE, the ten most frequent labels; rows that have none of them are left out.
-    candidates : (k,) integers
-        The rows of the test part, or all rows if there is none.
+    test_rows : (k,) integers
+        The rows of the file's test part; empty if the file has none. `datasets.split` says how
+        the published loaders use it.
     """
     multi_label = name == "nuswide"
     try:
@@ -235,8 +236,8 @@ def read_original(name: str, path: Path) -> tuple[np.ndarray, np.ndarray, np.nda
 
     features = np.empty((len(labels), parts[0].shape[1]), np.float32)
     np.concatenate(parts, out=features, casting="same_kind")
-    n_train = len(parts[0]) if len(parts) > 1 else 0
-    is_candidate = np.arange(len(labels)) >= n_train
+    # The first part is the training part, or has all rows.
+    is_test = np.arange(len(labels)) >= len(parts[0])
     if multi_label:
         counts = labels.sum(axis=0, dtype=np.int64)
         by_count = np.argsort(-counts, kind="stable")
@@ -245,8 +246,8 @@ def read_original(name: str, path: Path) -> tuple[np.ndarray, np.ndarray, np.nda
         kept = labels.any(axis=1)
         features = features[kept]
         labels = labels[kept]
-        is_candidate = is_candidate[kept]
-    return features, labels, np.flatnonzero(is_candidate)
+        is_test = is_test[kept]
+    return features, labels, np.flatnonzero(is_test)
 
 
 def _read_parts(

@@ -12,6 +12,7 @@ from study import datasets, originals
 
 SEEDS = range(5)
 SPLITS = [datasets.split, datasets.unseen_split]
+WITH_TEST_PART = {"mnist": 60_000, "cifar10_vgg16": 50_000, "mediamill10": 27_017}
 
 
 @pytest.fixture
@@ -54,6 +55,9 @@ def test_shipped_sets_are_loaded_as_stated(name, folder):
     assert np.array_equal(dataset.labels, arrays.get("Y", arrays.get("y")))
     assert dataset.name == name and dataset.notes
     assert dataset.role in ("mnist", "cifar10", "places205", "nuswide")
+    n_rows = len(dataset.labels)
+    n_train = WITH_TEST_PART.get(name, n_rows)
+    assert np.array_equal(dataset.test_rows, np.arange(n_train, n_rows))
     assert dataset.stand_in_for == (None if name == "mnist" else dataset.role)
     assert ("STAND-IN" in repr(dataset)) == (name != "mnist")
     with pytest.raises(dataclasses.FrozenInstanceError):
@@ -65,8 +69,9 @@ def test_shipped_sets_are_loaded_as_stated(name, folder):
     ("name", "shape", "n_classes", "n_queries"),
     [
         ("mnist", (70_000, 784), 10, 1000),
-        ("cifar10_efficientnet", (60_000, 128), 10, 1000),
+        ("cifar10_vgg16", (60_000, 256), 10, 1000),
         ("udhr205", (28_700, 128), 205, 4100),
+        ("mediamill10", (38_013, 120), 10, 2000),
         ("reuters10", (8_599, 500), 10, 1000),
     ],
 )
@@ -165,7 +170,7 @@ def test_mnist_split_is_the_papers(seed):
     assert np.array_equal(rows, np.arange(70_000))
     assert np.array_equal(stream, database[:20_000])
     assert np.array_equal(np.bincount(mnist.labels[queries]), np.full(10, 100))
-    assert queries.min() >= 60_000
+    assert queries.min() < 60_000 <= queries.max()
 
 
 @pytest.mark.slow
@@ -173,11 +178,68 @@ def test_split_follows_the_seed():
     assert_follows_the_seed(real("mnist"), datasets.split, 3, 4)
 
 
-def test_mnist_split_is_the_one_it_always_was(folder):
+@pytest.mark.parametrize("cut", SPLITS)
+@pytest.mark.parametrize("name", WITH_TEST_PART)
+def test_queries_are_training_rows_as_often_as_all_rows_are(name, cut, folder):
+    """The paper draws queries from all rows, not from the test part."""
+    ship(name, folder)
+    dataset = datasets.load(name)
+    n_train = WITH_TEST_PART[name]
+    share = n_train / len(dataset.labels)
+    for seed in SEEDS:
+        queries = cut(dataset, seed).queries
+        deviation = (share * (1 - share) / len(queries)) ** 0.5
+        assert abs((queries < n_train).mean() - share) < 4 * deviation
+
+
+@pytest.mark.parametrize("name", WITH_TEST_PART)
+def test_queries_can_be_drawn_from_the_test_part_only(name, folder):
+    ship(name, folder)
+    dataset = datasets.load(name)
+    cut = functools.partial(datasets.split, queries="test")
+    for seed in SEEDS:
+        parts = cut(dataset, seed)
+        assert parts.queries.min() >= WITH_TEST_PART[name]
+        assert len(parts.queries) == dataset.n_queries
+        assert_no_leak(dataset, parts, unseen=False)
+    assert_follows_the_seed(dataset, cut, 1, 2)
+
+
+@pytest.mark.parametrize("name", ["udhr205", "reuters10"])
+def test_sets_without_a_test_part_say_so(name, folder):
+    ship(name, folder)
+    dataset = datasets.load(name)
+    message = rf'{name} has no test part to draw queries from; pass queries="all"'
+    with pytest.raises(ValueError, match=message):
+        datasets.split(dataset, 0, queries="test")
+    message = r"queries='train' is unknown; pass \"all\" or \"test\""
+    with pytest.raises(ValueError, match=message):
+        datasets.split(dataset, 0, queries="train")
+
+
+@pytest.mark.parametrize(
+    ("n_classes", "n_seen"), [(4, 3), (10, 7), (12, 9), (14, 10), (205, 154)]
+)
+def test_a_quarter_of_the_classes_rounded_half_up_is_unseen(n_classes, n_seen, folder):
+    ship("mnist", folder)
+    labels = np.arange(70_000) % n_classes
+    dataset = dataclasses.replace(datasets.load("mnist"), labels=labels)
+    for seed in SEEDS:
+        stream, database, queries = datasets.unseen_split(dataset, seed)
+        seen = np.unique(labels[stream])
+        unseen = np.unique(labels[database])
+        assert len(seen) == n_seen
+        assert np.array_equal(unseen, np.setdiff1d(np.arange(n_classes), seen))
+        values, counts = np.unique(labels[queries], return_counts=True)
+        assert np.array_equal(values, unseen)
+        assert (counts == 1000 // n_classes).all()
+
+
+def test_mnist_split_agrees_with_plain_code(folder):
     """Compare with plain code for one label per row and no groups, on which all results rest."""
     y = ship("mnist", folder)["y"]
     rng = np.random.default_rng(7)
-    drawn = rng.permutation(np.arange(60_000, 70_000))
+    drawn = rng.permutation(70_000)
     queries = np.concatenate([drawn[y[drawn] == label][:100] for label in range(10)])
     database = rng.permutation(np.setdiff1d(np.arange(70_000), queries))
     parts = datasets.split(datasets.load("mnist"), 7)
@@ -208,20 +270,23 @@ def test_every_class_keeps_rows_on_its_side(folder):
 
 
 def test_too_few_rows_for_the_queries_is_an_error(folder):
-    ship("cifar10_efficientnet", folder)
-    dataset = datasets.load("cifar10_efficientnet")
+    ship("cifar10_vgg16", folder)
+    dataset = datasets.load("cifar10_vgg16")
     rows = np.flatnonzero(dataset.labels == 3)[:40]
-    few = dataclasses.replace(dataset, candidates=rows)
-    message = (
-        r"class 3 of cifar10_efficientnet has 40 rows.*100 are needed.*n_queries=400"
-    )
+    few = dataclasses.replace(dataset, test_rows=rows)
+    message = r"class 3 of cifar10_vgg16 has 40 rows.*100 are needed.*n_queries=400"
     with pytest.raises(ValueError, match=message):
-        datasets.split(few, 0)
+        datasets.split(few, 0, queries="test")
+    assert len(datasets.split(few, 0).queries) == 1000
     fewer = dataclasses.replace(few, n_queries=400)
-    assert len(datasets.split(fewer, 0).queries) == 40
-    none = dataclasses.replace(dataset, candidates=np.arange(0))
+    assert len(datasets.split(fewer, 0, queries="test").queries) == 40
+
+    ship("mediamill10", folder)
+    one_row = dataclasses.replace(
+        datasets.load("mediamill10"), labels=np.ones((1, 10), np.uint8)
+    )
     with pytest.raises(ValueError, match=r"0 queries.*another seed or a larger"):
-        datasets.split(none, 0)
+        datasets.split(one_row, 0)
 
 
 def test_one_article_cannot_be_split(folder):

@@ -50,12 +50,18 @@ def test_the_papers_files_are_used_if_they_are_there(
     else:
         assert np.array_equal(dataset.labels, Y.ravel())
     np.testing.assert_allclose(dataset.features, X[rows], rtol=1e-6)
-    n_train = {"cifar10": 3000, "places205": 0, "nuswide": 500}[name]
+    n_train = {"cifar10": 3000, "places205": len(X), "nuswide": 500}[name]
     if version == "text":
-        n_train = 0
-    assert np.array_equal(dataset.candidates, np.flatnonzero(rows >= n_train))
+        n_train = len(X)
+    assert np.array_equal(dataset.test_rows, np.flatnonzero(rows >= n_train))
     for seed in range(5):
         assert_no_leak(dataset, datasets.split(dataset, seed), unseen=False)
+    if n_train == len(X):
+        with pytest.raises(ValueError, match=rf"{name} has no test part"):
+            datasets.split(dataset, 0, queries="test")
+    else:
+        parts = datasets.split(dataset, 0, queries="test")
+        assert np.isin(parts.queries, dataset.test_rows).all()
     if name != "nuswide":
         assert_no_leak(dataset, datasets.unseen_split(dataset, 0), unseen=True)
 

@@ -1,6 +1,8 @@
 """Share code between the scripts of this folder: read a package, write a reproducible file."""
 
 import hashlib
+import io
+import pickle
 import sys
 import zipfile
 from pathlib import Path
@@ -19,6 +21,38 @@ def read(folder: str, pattern: str, package: str, sha256: str) -> list[str]:
             "folder package."
         )
     return [text.decode() for text in raw]
+
+
+class _ArraysOnly(pickle.Unpickler):
+    """Read numpy arrays, and refuse anything else: a pickle can run any code."""
+
+    ALLOWED = (
+        ("numpy.core.multiarray", "_reconstruct"),
+        ("numpy", "ndarray"),
+        ("numpy", "dtype"),
+    )
+
+    def find_class(self, module: str, name: str) -> object:
+        if (module, name) not in self.ALLOWED:
+            raise pickle.UnpicklingError(f"{module}.{name} is not part of an array.")
+        # numpy 2 has a new name for this module.
+        return super().find_class(module.replace("numpy.core", "numpy._core"), name)
+
+
+def unpickle(raw: bytes) -> dict:
+    """Return the arrays in a pickle of Python 2 or 3."""
+    return _ArraysOnly(io.BytesIO(raw), encoding="latin1").load()
+
+
+def read_checked(path: Path, package: str, sha256: str) -> bytes:
+    """Return the content of a file of a PyPI package after a check of its sha256."""
+    raw = path.read_bytes()
+    if hashlib.sha256(raw).hexdigest() != sha256:
+        sys.exit(
+            f"{path} is not the file of {package} (sha256 differs); "
+            "download the package and unpack it again."
+        )
+    return raw
 
 
 def save(path: Path, **arrays: np.ndarray) -> None:
