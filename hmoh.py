@@ -885,7 +885,9 @@ class OnlineHasher:
             return True
         feature_map = copy.deepcopy(self.feature_map)
         maps = _named_maps(feature_map).values()
-        self._n_warmup = max(self._map_warmup(maps), self._least_warmup)
+        # A warm-up that began goes on, also from a file, where it may have another length.
+        if not hasattr(self, "_n_warmup"):
+            self._n_warmup = max(self._map_warmup(maps), self._least_warmup)
         if len(X) < self._n_warmup and not last:
             return False
         Z = X[: self._n_warmup]

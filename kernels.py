@@ -158,9 +158,11 @@ class RBF(_Map):
     """Gaussian kernel features, z(x)_j = exp(-||x - a_j||^2 / (2 eta^2)) (paper, Sec. 3.2).
 
     The anchors a_j are the first rows given to `fit`, because the paper takes the first points
-    of the stream. eta^2 is the mean squared distance of the other rows to the anchors, divided
-    by ``divisor``. If there are no other rows, the anchors take their place. The published code
-    shows that this divisor is what the paper calls the bandwidth.
+    of the stream. eta^2 is a mean squared distance, divided by ``divisor``: that of the other
+    rows to the anchors or, if there are no other rows, that between different anchors. The
+    published code shows that this divisor is what the paper calls the bandwidth.
+
+    On a stream there are no other rows: the paper starts to learn when the anchors are in.
 
     Parameters
     ----------
@@ -198,9 +200,9 @@ class RBF(_Map):
 
     @property
     def n_warmup(self) -> int:
-        """Return how many samples of a stream to fit on: anchors, and as many for eta."""
+        """Return how many samples of a stream to fit on: the anchors, and at least two."""
         self._check_params()
-        return 2 * self.n_anchors
+        return max(2, self.n_anchors)
 
     def _check_params(self) -> None:
         if not isinstance(self.center, (bool, np.bool_)):
@@ -217,13 +219,19 @@ class RBF(_Map):
             reason = f"{len(X)} samples are too few for {self.n_anchors} anchors"
             raise ValueError(f"{reason}; pass more, or lower n_anchors.")
         anchors = X[: self.n_anchors].copy()
-        others = X[self.n_anchors :]
-        if not len(others):
-            others = anchors
+        if len(X) == 1:
+            reason = "1 sample has no distance to another, so there is no bandwidth"
+            raise ValueError(f"{reason}; pass at least 2.")
         # The mean of ||x - a||^2 over all pairs is the mean of ||x - o||^2 plus the mean of
         # ||a - o||^2, where o is the mean anchor.
         origin = anchors.mean(axis=0, dtype=np.float64)
-        mean_squared = _mean_square(others, origin) + _mean_square(anchors, origin)
+        others = X[self.n_anchors :]
+        if len(others):
+            mean_squared = _mean_square(others, origin) + _mean_square(anchors, origin)
+        else:
+            # Of the n^2 pairs of anchors, n pair an anchor with itself, at distance 0.
+            n = len(anchors)
+            mean_squared = 2 * _mean_square(anchors, origin) * n / (n - 1)
         if not mean_squared > 0:
             reason = f"all {len(X)} samples are equal, so there is no bandwidth"
             raise ValueError(f"{reason}; pass samples that differ.")

@@ -6,13 +6,21 @@ Copy this folder together with hmoh.py and kernels.py.
 parameters and features for one of its data sets. Faults of the published benchmark are corrected;
 the docstring of each method says which.
 
+`METHODS_AS_PUBLISHED` has the same names. Its models compute what the published benchmark computes,
+faults included. They differ from `METHODS` in the five methods of `PUBLISHED_FAULTS`, which says
+what the published code does, and in which file and line. Both take the anchors of a feature map
+from the stream.
+
 >>> METHODS["LSH"]("mnist", n_bits=32, random_state=0)
 LSH(n_bits=32, feature_map=UnitLength(), warmup=None, random_state=0)
+>>> METHODS_AS_PUBLISHED["MIHash"]("mnist", n_bits=32).gradient
+'published'
 >>> sorted(METHODS)
 ['AdaptHash', 'BSODH', 'FROSH', 'HCOH', 'HMOH', 'LSH', 'MIHash', 'OKH', 'OSH', 'SketchHash']
 
 To add a method, write its class in a new file of this folder, with `LinearHasher` of linear.py
 as base class and `OSH` as an example. Import it below, and add it to `__all__` and `METHODS`.
+`METHODS_AS_PUBLISHED` then has it too.
 `study.protocol` and the notebooks then run it by its name.
 """
 
@@ -40,9 +48,11 @@ __all__ = [
     "HCOH",
     "LSH",
     "METHODS",
+    "METHODS_AS_PUBLISHED",
     "OKH",
     "OSH",
     "PAPER_DATASETS",
+    "PUBLISHED_FAULTS",
     "AdaptHash",
     "MIHash",
     "SketchHash",
@@ -119,4 +129,46 @@ METHODS: dict[str, Callable] = {
         ),
         learning_rate=(0.5, 0.01, 0.1, 0.1),
     ),
+}
+
+
+def _changed(method: str, **params) -> Callable:
+    """Return a function like the one in METHODS whose models have some parameters changed."""
+
+    def make(
+        dataset_name: str,
+        n_bits: int,
+        random_state: int | np.random.Generator | None = None,
+    ) -> OnlineHasher:
+        model = METHODS[method](dataset_name, n_bits, random_state)
+        return model.set_params(**params)
+
+    return make
+
+
+METHODS_AS_PUBLISHED: dict[str, Callable] = METHODS | {
+    "MIHash": _changed("MIHash", gradient="published"),
+    "OSH": _changed("OSH", loss="boost", as_published=True),
+    "SketchHash": _changed("SketchHash", as_published=True),
+    "OKH": _changed("OKH", bandwidth="published"),
+    "HMOH": _changed("HMOH", codebook="ordered"),
+}
+
+# What the published code does where METHODS_AS_PUBLISHED differs from METHODS. The code of HMOH is
+# in the repository lmbxmu/mycode, that of the other methods in fcakir/mihash.
+PUBLISHED_FAULTS: dict[str, str] = {
+    "MIHash": "The derivative of a distance has -phi/2 in the place of -(2 phi - 1), so the step "
+    "does not follow the gradient of the objective "
+    "(fcakir/mihash, online-hashing/+Methods/MIHash.m, line 133).",
+    "OSH": "train1batch returns the weights but not the object, which is a value class, so the "
+    "codebook is forgotten after every sample and all classes share one codeword "
+    "(fcakir/mihash, online-hashing/+Methods/OSH.m, lines 1, 59 and 122 to 125).",
+    "SketchHash": "train1batch returns the weights but not the object, which is a value class, so "
+    "sketch and mean are forgotten after every batch "
+    "(fcakir/mihash, online-hashing/+Methods/SketchHash.m, lines 1, 45 and 69 to 75).",
+    "OKH": "sigma is the mean of squared distances, and the kernel divides by its square "
+    "(fcakir/mihash, online-hashing/+Methods/OKH.m, lines 43, 44 and 49).",
+    "HMOH": "Class i gets row i of the Hadamard matrix, all-ones row first, where the paper says "
+    "that columns are drawn at random (lmbxmu/mycode, "
+    "ONLINE_HASHING_UTILS/MY_ONLINE_HASHING_METHOD/HMOH.m, lines 57 and 60).",
 }

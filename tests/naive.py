@@ -4,7 +4,7 @@ They are slow and obvious on purpose. There is one section per module.
 """
 
 from fractions import Fraction
-from itertools import chain, permutations, product
+from itertools import chain, combinations, permutations, product
 
 import numpy as np
 
@@ -257,12 +257,14 @@ def is_majority(code, columns):
 def eta2(X, n_anchors, divisor):
     """Return the mean squared distance of the rest to the anchors / divisor.
 
-    If there is no rest, the distances are those of the anchors to each other.
+    If there is no rest, the distances are those between different anchors.
     """
     X = np.asarray(X, np.float64)
     anchors = X[:n_anchors]
-    rest = X[n_anchors:] if len(X) > n_anchors else X
-    return squared_distances(rest, anchors).mean() / divisor
+    if len(X) > n_anchors:
+        return squared_distances(X[n_anchors:], anchors).mean() / divisor
+    pairs = combinations(anchors, 2)
+    return np.mean([np.sum((a - b) ** 2) for a, b in pairs]) / divisor
 
 
 def rbf(X, anchors, eta2):

@@ -66,11 +66,20 @@ def test_center_subtracts_the_anchors_mean_feature_of_each_other(n_anchors):
     )
 
 
-def test_bandwidth_comes_from_the_anchors_if_there_is_no_rest():
+def test_bandwidth_comes_from_different_anchors_if_there_is_no_rest():
     X = samples()
     squared = np.square(X[:, None] - X).sum(axis=2)
-    assert RBF(30, 1).fit(X).eta2_ == pytest.approx(squared.mean(), rel=1e-5)
+    different = squared[~np.eye(30, dtype=bool)]
+    assert RBF(30, 1).fit(X).eta2_ == pytest.approx(different.mean(), rel=1e-5)
     assert RBF(10, 1).fit(X).eta2_ == pytest.approx(squared[:10, 10:].mean())
+    assert RBF(2, 4).fit([[0.0], [6.0]]).eta2_ == 9
+
+
+def test_a_single_sample_gives_no_bandwidth():
+    with pytest.raises(ValueError, match="1 sample has no distance") as caught:
+        RBF(1).fit(X0[:1])
+    assert_helpful(caught.value, "at least 2")
+    assert RBF(1, divisor=1).fit([[1.0], [3.0]]).eta2_ == 4
 
 
 # ---- independent oracles -------------------------------------------------------------
@@ -237,14 +246,17 @@ def test_equal_anchors_are_fine_if_the_rest_differs():
     st.integers(0, 5),
 )
 def test_equal_samples_are_an_error(row, n_anchors, n_more):
+    n_rows = max(2, n_anchors + n_more)
     with pytest.raises(ValueError) as caught:
-        RBF(n_anchors).fit([row] * (n_anchors + n_more))
-    assert_helpful(caught.value, str(n_anchors + n_more))
+        RBF(n_anchors).fit([row] * n_rows)
+    assert_helpful(caught.value, f"all {n_rows} samples are equal")
 
 
 def test_waiting_times():
-    assert RBF().n_warmup == 600
-    assert RBF(7).set_params(n_anchors=9).n_warmup == 18
+    assert RBF().n_warmup == 300
+    assert RBF(7).set_params(n_anchors=9).n_warmup == 9
+    # One anchor alone gives no bandwidth.
+    assert RBF(1).n_warmup == 2
     assert UnitLength().n_warmup == 1000
 
 

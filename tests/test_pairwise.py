@@ -139,7 +139,8 @@ def test_okh_features_are_its_own():
     X, y = classes(seed=1)
     model = make(OKH, feature_map=UnitLength(), warmup=40).fit(X, y)
     Z = UnitLength().fit(X[:40]).transform(X)
-    rbf = RBF(12, divisor=1).fit(Z[:24])
+    # Only the anchors set the bandwidth, not the other samples of the warm-up.
+    rbf = RBF(12, divisor=1).fit(Z[:12])
     kernel = np.column_stack([rbf.transform(Z), np.ones(len(Z))])
     np.testing.assert_allclose(
         model.decision_function(X), kernel @ model.weights_, atol=1e-5
@@ -156,10 +157,14 @@ def test_published_bandwidth_squares_the_mean_squared_distance():
 
 def test_okh_waits_for_the_map_and_for_its_anchors():
     X, y = classes()
-    model = make(OKH, feature_map=RBF(5))  # the map wants 10 samples, the anchors 24
-    with pytest.raises(NotFittedError, match="seen 20 of 24 warm-up"):
-        model.partial_fit(X[:20], y[:20]).transform(X)
-    assert model.partial_fit(X[20:24], y[20:24]).transform(X).shape == (90, 2)
+    model = make(OKH, feature_map=RBF(5))  # the map wants 5 samples, the anchors 12
+    with pytest.raises(NotFittedError, match="seen 10 of 12 warm-up"):
+        model.partial_fit(X[:10], y[:10]).transform(X)
+    assert model.partial_fit(X[10:12], y[10:12]).transform(X).shape == (90, 2)
+    alone = make(OKH, n_anchors=1)
+    with pytest.raises(NotFittedError, match="seen 1 of 2 warm-up"):
+        alone.partial_fit(X[:1], y[:1]).transform(X)
+    assert alone.partial_fit(X[1:2], y[1:2]).transform(X).shape == (90, 2)
     model = make(OKH, feature_map=UnitLength(), warmup=30)  # the other way round
     with pytest.raises(NotFittedError, match="seen 26 of 30 warm-up"):
         model.partial_fit(X[:26], y[:26]).transform(X)
@@ -169,11 +174,11 @@ def test_okh_waits_for_the_map_and_for_its_anchors():
 @pytest.mark.parametrize("feature_map", [None, RBF(5)])
 def test_okh_is_saved_while_it_waits(feature_map, tmp_path):
     X, y = classes()
-    model = make(OKH, feature_map=feature_map).partial_fit(X[:15], y[:15])
+    model = make(OKH, feature_map=feature_map).partial_fit(X[:9], y[:9])
     model.save(tmp_path / "m.npz")
     model = OKH.load(
         tmp_path / "m.npz", feature_map=clone(feature_map, safe=False)
-    ).partial_fit(X[15:], y[15:])
+    ).partial_fit(X[9:], y[9:])
     expected = make(OKH, feature_map=feature_map).partial_fit(X, y)
     np.testing.assert_allclose(model.weights_, expected.weights_, atol=1e-5)
 
