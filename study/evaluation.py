@@ -56,6 +56,11 @@ def _rounded(values: np.ndarray) -> list[float | None]:
 def measure(histogram: HammingHistogram, role: str, n_database: int) -> dict:
     """Return all metrics of a trained model, by name."""
     metric = headline(role)
+    mean = {name: mean_ap(histogram, name) for name in ("mAP", "mAP@1000")}
+    saturated = mean[metric]
+    # Up to 128 bits the cast joins no two distances.
+    if histogram.n_bits > 128:
+        saturated = mean_ap(int8_saturated(histogram), metric)
     top_k = [k for k in TOP_K if k <= n_database]
     precision_at_k = histogram.precision_at_k(top_k)
     precision, recall = histogram.precision_recall()
@@ -66,9 +71,8 @@ def measure(histogram: HammingHistogram, role: str, n_database: int) -> dict:
     # The first point's precision counts for all smaller recalls.
     area = np.trapezoid([precision[0], *precision], [0.0, *recall])
     return {
-        "mAP": mean_ap(histogram, "mAP"),
-        "mAP@1000": mean_ap(histogram, "mAP@1000"),
-        "mAP int8": mean_ap(int8_saturated(histogram), metric),
+        **mean,
+        "mAP int8": saturated,
         "P@H2": histogram.precision_at_radius(2),
         "AUC P@K": area_under_curve(top_k, precision_at_k),
         "AUC PR": float(area),

@@ -1,13 +1,13 @@
 """Run the paper's protocol (Sec. 4.1): train on the stream, encode, measure, compare.
 
-    python -m study.protocol mnist [--bits 32 64] [--seeds 3] [--methods HMOH HCOH]
+    python -m study.protocol mnist [--bits 32 64] [--seeds 3] [--methods HMOH HCOH] [--published]
 
 prints mAP, mAP@1000, Precision@H2 and training time. The paper's values stand beside ours
 where the data are the paper's. Finished runs are kept in build/records and are not repeated until
 the code or the data change, so an interrupted comparison continues where it stopped.
 
 The environment variable HMOH_PROFILE chooses the size of all runs. "paper" (the default) is the
-paper's protocol with three seeds. "quick" uses small parts of the same data sets, two code lengths
+paper's protocol with ten seeds. "quick" uses small parts of the same data sets, two code lengths
 and one seed, to try things out.
 """
 
@@ -17,7 +17,6 @@ import argparse
 import itertools
 import json
 import os
-import time
 from collections.abc import Callable, Iterable
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import replace
@@ -28,16 +27,25 @@ from pathlib import Path
 import numpy as np
 from tqdm import tqdm
 
-from baselines import METHODS
-from hmoh import NotFittedError, OnlineHasher
-from metrics import HammingHistogram, area_under_curve, hamming_histogram
+from baselines import METHODS, PUBLISHED_FAULTS
+from metrics import area_under_curve
 from study import datasets
-from study.evaluation import headline, int8_saturated, mean_ap, measure
-from study.records import code_version, plain_values, run_key, write_atomically
+from study.evaluation import headline, int8_saturated, measure
+from study.features import prepare
+from study.records import code_version, plain, plain_values, run_key, write_atomically
+from study.training import compile_method, evaluate, fit, fit_in_steps, new_model
 
 # What the modules evaluation and records define is listed here too, for those who import it.
-__all__ = ["BITS", "PROFILE", "SEEDS", "compare", "headline", "int8_saturated"]
-__all__ += ["run", "run_all", "sweep", "write_atomically"]
+__all__ = [
+    "BITS",
+    "CURVE_SEEDS",
+    "FEWER_SEEDS",
+    "PROFILE",
+    "SEEDS",
+    "compare",
+    "headline",
+]
+__all__ += ["int8_saturated", "run", "run_all", "sweep", "write_atomically"]
 
 ROOT = Path(__file__).parents[1]
 RECORDS = ROOT / "build" / "records"
@@ -45,7 +53,7 @@ RECORDS = ROOT / "build" / "records"
 PROFILE = os.environ.get("HMOH_PROFILE", "paper")
 if PROFILE == "paper":
     BITS = [8, 16, 32, 48, 64, 128]
-    SEEDS = [0, 1, 2]
+    SEEDS = list(range(10))
 elif PROFILE == "quick":
     BITS = [16, 64]
     SEEDS = [0]
@@ -54,13 +62,17 @@ else:
         f"HMOH_PROFILE={PROFILE!r} is unknown; "
         'set it to "paper" or "quick", or unset it.'
     )
+# A run of MIHash takes many times as long as one of another method.
+FEWER_SEEDS = {"MIHash": 5}
+# Curves are measured for the first seeds of a comparison only.
+CURVE_SEEDS = 3
 
 # The shares of the stream after which the headline metric is measured, by role.
 TENTHS = [i / 10 for i in range(1, 11)]
 CHECKPOINTS = {"places205": [0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0]}
 
 
-# ---- data and models -----------------------------------------------------------------
+# ---- data --------------------------------------------------------------------------
 
 
 @cache
@@ -82,7 +94,7 @@ def _small_part(data: datasets.Dataset) -> datasets.Dataset:
     data = replace(data, n_queries=n_queries, stream_size=2500, notes=notes)
     if len(data.labels) <= 30_000:
         return data
-    is_test = np.isin(np.arange(len(data.labels)), data.candidates)
+    is_test = np.isin(np.arange(len(data.labels)), data.test_rows)
     train = np.flatnonzero(~is_test)[:5000]
     test = np.flatnonzero(is_test)[:1000]
     rows = np.concatenate([train, test])
@@ -90,88 +102,15 @@ def _small_part(data: datasets.Dataset) -> datasets.Dataset:
         data,
         features=data.features[rows],
         labels=data.labels[rows],
-        candidates=np.arange(5000, 6000),
+        test_rows=np.arange(len(train), len(rows)),
     )
 
 
-def _prepare(dataset, split, seed, n_queries):
-    """Return the data set and its parts: stream, database and queries."""
-    splits = {"paper": datasets.split, "unseen": datasets.unseen_split}
-    if split not in splits:
-        raise ValueError(f'split={split!r} is unknown; pass "paper" or "unseen".')
-    data = _data(dataset)
-    if n_queries is not None:
-        data = replace(data, n_queries=n_queries)
-    return data, splits[split](data, seed)
-
-
-def _new_model(method, role, n_bits, seed, params, n_threads) -> OnlineHasher:
-    """Return an untrained model with the paper's parameters, except those in ``params``."""
-    model = METHODS[method](role, n_bits, seed)
-    if "n_threads" in model.get_params():
-        model.set_params(n_threads=n_threads)
-    return model.set_params(**params)
-
-
-@cache
-def _compile(method: str) -> None:
-    """Train on a small stream, so that later training times contain no compilation."""
-    rng = np.random.default_rng(0)
-    X = rng.random((2500, 10), dtype=np.float32)
-    y = rng.integers(3, size=2500)
-    METHODS[method]("mnist", 8, 0).fit(X, y)
+def _label(method: str, published: bool) -> str:
+    return f"{method}, as published" if published else method
 
 
 # ---- one run -------------------------------------------------------------------------
-
-
-def _train(model, data, parts) -> float:
-    """Fit the model to the stream and return the seconds that it took."""
-    X = data.features[parts.stream]
-    y = data.labels[parts.stream]
-    start = time.perf_counter()
-    model.fit(X, y)
-    return time.perf_counter() - start
-
-
-def _evaluate(model, data, parts, n_threads) -> HammingHistogram:
-    """Encode queries and database, and count the distances between them."""
-    return hamming_histogram(
-        model.transform(data.features[parts.queries]),
-        model.transform(data.features[parts.database]),
-        data.labels[parts.queries],
-        data.labels[parts.database],
-        model.n_bits,
-        n_threads,
-    )
-
-
-def _curve(model, data, parts, checkpoints, n_threads, at_the_end) -> dict:
-    """Train an untrained model in steps and return the headline metric after each.
-
-    The metric is None while the method still collects its first samples. A checkpoint at the end
-    of the stream gets the value ``at_the_end`` of the complete run.
-    """
-    X = data.features[parts.stream]
-    y = data.labels[parts.stream]
-    classes = None
-    if model.needs_labels and not data.multi_label:
-        classes = np.unique(y)
-    curve = []
-    for start, stop in itertools.pairwise([0, *checkpoints]):
-        if stop >= len(X):
-            curve.append(at_the_end)
-            break
-        model.partial_fit(X[start:stop], y[start:stop], classes=classes)
-        try:
-            histogram = _evaluate(model, data, parts, n_threads)
-        except NotFittedError:
-            curve.append(None)
-        else:
-            curve.append(mean_ap(histogram, headline(data.role)))
-    known = [i for i, value in enumerate(curve) if value is not None]
-    area = area_under_curve([checkpoints[i] for i in known], [curve[i] for i in known])
-    return {"samples": checkpoints[: len(curve)], "stream": curve, "AUC mAP": area}
 
 
 def run(
@@ -185,6 +124,7 @@ def run(
     n_queries: int | None = None,
     n_threads: int | None = 1,
     label: str | None = None,
+    published: bool = False,
 ) -> dict:
     """Train on the stream, encode, evaluate.
 
@@ -198,8 +138,9 @@ def run(
     checkpoints : bool or list of int
         Also measure the headline metric after these numbers of samples. True means after every
         tenth of the stream (on Places205 the paper's shares, from 5 % on).
-    split : {"paper", "unseen"}
-        `datasets.split`, or `datasets.unseen_split` with classes that the stream never shows.
+    split : {"paper", "unseen", "test"}
+        `datasets.split`, `datasets.unseen_split` with classes that the stream never shows, or
+        `datasets.split` with queries from the test part only.
     params : dict, optional
         Parameters of the model other than the paper's, such as ``{"feature_map": None}`` or
         ``{"batch_size": 2}``. `records.plain` says which values are allowed.
@@ -209,58 +150,77 @@ def run(
         Threads for training and evaluation; None means all cores. `run_all` runs one process on
         each core instead.
     label : str, optional
-        The name of this run in tables and figures, by default the method's name.
+        The name of this run in tables and figures. By default it is the method's name, followed by
+        ", as published" if it is.
+    published : bool
+        Take the method from `baselines.METHODS_AS_PUBLISHED`: what the published benchmark
+        computes, faults included.
 
     Returns
     -------
     dict
-        "method", "label", "dataset", "n_bits", "seed", "split", "n_queries" as above; "role" and
-        "stand_in_for" of the data (the latter is None if the data are the paper's); "n_stream" and
-        "n_database"; and
+        "method", "label", "dataset", "n_bits", "seed", "split", "n_queries", "published" as above;
+        "role" and "stand_in_for" of the data (the latter is None if the data are the paper's);
+        "n_stream" and "n_database"; and
 
         - "params" as given and "settings", all parameters of the model by scikit-learn's deep
           names such as "feature_map__n_anchors", both as values of `records.plain`;
-        - "mAP", "mAP@1000" (divided by the hits, as the paper does), "P@H2", "train_seconds"
-          (with the feature map, without compilation), and "mAP int8" (the headline metric by the
-          published evaluation, see `int8_saturated`);
+        - "mAP", "mAP@1000" (divided by the hits, as the paper does), "P@H2", and "mAP int8" (the
+          headline metric by the published evaluation, see `int8_saturated`);
+        - "train_seconds" without compilation: to fit the feature map and map the stream, and to
+          learn from it. Runs that share a map share the time of mapping, measured once;
         - "K" and "P@K", the Precision@K curve, and "AUC P@K", its mean height; "precision" and
           "recall" within each radius, and "AUC PR", the area under that curve;
         - with checkpoints "samples" and "stream", the headline metric after each of them, and
-          "AUC mAP", the mean height of this curve;
+          "AUC mAP", the mean height of this curve. The metric is None where a method cannot encode
+          yet, and the mean is None if fewer than two values are known;
         - "per_query", the headline metric and P@H2 of every query, for paired comparisons.
     """
-    if method not in METHODS:
-        names = ", ".join(METHODS)
-        raise ValueError(f"there is no method {method!r}; pass one of {names}.")
-    data, parts = _prepare(dataset, split, seed, n_queries)
-    model_arguments = (method, data.role, n_bits, seed, params or {}, n_threads)
-    model = _new_model(*model_arguments)
+    data = _data(dataset)
+    metric = headline(data.role)
+    model = new_model(method, data.role, n_bits, seed, params, published, n_threads)
+    settings = plain_values(model.get_params())
+    model, parts = prepare(model, data, split, seed, n_queries)
+    n_stream = len(parts.stream.X)
     record = {
         "method": method,
-        "label": label or method,
+        "label": label or _label(method, published),
         "dataset": data.name,
         "role": data.role,
         "stand_in_for": data.stand_in_for,
         "n_bits": n_bits,
         "seed": seed,
         "split": split,
+        "published": published,
         "params": plain_values(params or {}),
-        "settings": plain_values(model.get_params()),
-        "n_stream": len(parts.stream),
-        "n_queries": len(parts.queries),
-        "n_database": len(parts.database),
+        "settings": settings,
+        "n_stream": n_stream,
+        "n_queries": len(parts.queries.X),
+        "n_database": len(parts.database.X),
     }
-    _compile(method)
-    record["train_seconds"] = _train(model, data, parts)
-    histogram = _evaluate(model, data, parts, n_threads)
-    record |= measure(histogram, data.role, len(parts.database))
+    compile_method(method, published)
+    if checkpoints is True:
+        shares = CHECKPOINTS.get(data.role, TENTHS)
+        checkpoints = [round(share * n_stream) for share in shares]
     if checkpoints:
-        if checkpoints is True:
-            shares = CHECKPOINTS.get(data.role, TENTHS)
-            checkpoints = [round(share * len(parts.stream)) for share in shares]
-        at_the_end = record[headline(data.role)]
-        model = _new_model(*model_arguments)
-        record |= _curve(model, data, parts, checkpoints, n_threads, at_the_end)
+        stops = [stop for stop in checkpoints if stop < n_stream]
+        seconds, curve = fit_in_steps(model, parts, stops, metric, n_threads)
+    else:
+        seconds = fit(model, parts)
+    record["train_seconds"] = parts.seconds + seconds
+    histogram = evaluate(model, parts, n_threads)
+    record |= measure(histogram, data.role, len(parts.database.X))
+    if checkpoints:
+        if len(stops) < len(checkpoints):
+            stops.append(checkpoints[len(stops)])
+            curve.append(record[metric])
+        known = [i for i, value in enumerate(curve) if value is not None]
+        area = None
+        if len(known) > 1:
+            area = area_under_curve(
+                [stops[i] for i in known], [curve[i] for i in known]
+            )
+        record |= {"samples": stops, "stream": curve, "AUC mAP": area}
     return record
 
 
@@ -275,10 +235,14 @@ def _version() -> str:
 def _kept_run(job: dict) -> dict:
     """Return the record of `run`, read from build/records or written there.
 
-    The label of a run is not kept: runs that differ only in their labels share a record.
+    The label of a run is not kept: runs that differ only in their labels share a record. So do the
+    two forms of a method whose published code has no fault.
     """
     job = dict(job)
-    label = job.pop("label", None) or job["method"]
+    published = job.pop("published", False)
+    label = job.pop("label", None) or _label(job["method"], published)
+    if published and job["method"] in PUBLISHED_FAULTS:
+        job["published"] = True
     key = run_key(job, PROFILE, datasets.fingerprint(job["dataset"]), _version())
     name = "{method}-{dataset}-{n_bits}-{seed}".format(**job)
     path = RECORDS / f"{name}-{key}.json"
@@ -287,7 +251,24 @@ def _kept_run(job: dict) -> dict:
     else:
         record = run(**job)
         write_atomically(path, json.dumps(record))
-    return record | {"label": label}
+    return record | {"label": label, "published": published}
+
+
+def _shared_first(jobs: list[dict]) -> list[int]:
+    """Return the numbers of the jobs in the order to run them: those that share features together.
+
+    Among these the long codes come first. They take longest, so no core waits for the last one.
+    """
+
+    def place(number: int) -> tuple:
+        job = jobs[number]
+        role = _data(job["dataset"]).role
+        names = ("method", "n_bits", "seed", "params")
+        model = new_model(role=role, **{name: job.get(name) for name in names})
+        case = (job["dataset"], job["seed"], job.get("split", ""))
+        return *case, json.dumps(plain(model.feature_map)), -job["n_bits"]
+
+    return sorted(range(len(jobs)), key=place)
 
 
 def run_all(jobs: Iterable[dict], n_workers: int | None = None) -> list[dict]:
@@ -305,23 +286,39 @@ def run_all(jobs: Iterable[dict], n_workers: int | None = None) -> list[dict]:
     """
     # A name of the paper's data becomes that of the stand-in, if the stand-in is used.
     jobs = [job | {"dataset": _data(job["dataset"]).name} for job in jobs]
+    order = _shared_first(jobs)
     if n_workers is None:
         n_workers = os.cpu_count() if PROFILE == "paper" else 1
     n_workers = min(len(jobs), n_workers or 1)
     names = ", ".join(dict.fromkeys(job["dataset"] for job in jobs))
     bar = {"total": len(jobs), "desc": names, "unit": "run", "leave": False}
     if n_workers <= 1:
-        return [_kept_run(job) for job in tqdm(jobs, **bar)]
+        found = {number: _kept_run(jobs[number]) for number in tqdm(order, **bar)}
+        return [found[number] for number in range(len(jobs))]
     # The new processes read these variables: one core for each run.
     for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
         os.environ.setdefault(name, "1")
     with ProcessPoolExecutor(n_workers, mp_context=get_context("spawn")) as pool:
-        futures = [pool.submit(_kept_run, job) for job in jobs]
-        for future in tqdm(as_completed(futures), **bar):
+        futures = {number: pool.submit(_kept_run, jobs[number]) for number in order}
+        for future in tqdm(as_completed(futures.values()), **bar):
             if future.exception():
                 pool.shutdown(wait=False, cancel_futures=True)
                 raise future.exception()
-    return [future.result() for future in futures]
+    return [futures[number].result() for number in range(len(jobs))]
+
+
+def _seeds(
+    method: str, seeds: Iterable[int], checkpoints: bool | list[int]
+) -> list[dict]:
+    """Return the seeds of a method in a comparison, each with its checkpoints if it has any.
+
+    `FEWER_SEEDS` and `CURVE_SEEDS` are explained above.
+    """
+    cases = [{"seed": seed} for seed in seeds]
+    if checkpoints:
+        for case in cases[:CURVE_SEEDS]:
+            case["checkpoints"] = checkpoints
+    return cases[: FEWER_SEEDS.get(method)]
 
 
 def compare(
@@ -329,15 +326,32 @@ def compare(
     dataset: str,
     bits: Iterable[int] = BITS,
     seeds: Iterable[int] = SEEDS,
+    published: bool = False,
+    checkpoints: bool | list[int] = False,
     **options,
 ) -> list[dict]:
-    """Return the records of all methods, code lengths and seeds; ``options`` go to `run`."""
-    # Long codes take longest. They come first, so that no core waits for the last one.
-    lengths = sorted(bits, reverse=True)
+    """Return the records of all methods, code lengths and seeds.
+
+    Parameters
+    ----------
+    methods : list of str
+    dataset : str
+    bits, seeds : list of int
+        The slow methods of `FEWER_SEEDS` get only the first of the seeds.
+    published : bool
+        As in `run`.
+    checkpoints : bool or list of int
+        As in `run`, but for the first `CURVE_SEEDS` of the seeds only.
+    **options
+        Further arguments of `run`.
+    """
+    methods = list(methods)
+    seeds = list(seeds)
     jobs = []
-    for n_bits, seed, method in itertools.product(lengths, seeds, methods):
-        case = {"method": method, "dataset": dataset, "n_bits": n_bits, "seed": seed}
-        jobs.append(case | options)
+    for n_bits, method in itertools.product(bits, methods):
+        for seed in _seeds(method, seeds, checkpoints):
+            case = {"method": method, "dataset": dataset, "n_bits": n_bits}
+            jobs.append(case | seed | {"published": published} | options)
     return run_all(jobs)
 
 
@@ -347,6 +361,7 @@ def sweep(
     bits: int | Iterable[int] = 32,
     seeds: Iterable[int] = SEEDS,
     method: str = "HMOH",
+    checkpoints: bool | list[int] = False,
     **options,
 ) -> list[dict]:
     """Return the records of one method with several sets of parameters: an ablation.
@@ -358,7 +373,8 @@ def sweep(
         function gets the role of a data set ("mnist", "places205", ...) and returns such a dict.
     dataset : str or list of str
     bits : int or list of int
-    seeds : list of int
+    seeds, checkpoints
+        As in `compare`.
     method : str
     **options
         Further arguments of `run`.
@@ -370,13 +386,13 @@ def sweep(
     """
     names = [dataset] if isinstance(dataset, str) else dataset
     lengths = [bits] if isinstance(bits, int) else bits
-    seeds = list(seeds)
+    cases = _seeds(method, seeds, checkpoints)
     jobs = []
     for name, n_bits in itertools.product(names, lengths):
         chosen = variants(_data(name).role) if callable(variants) else variants
-        for (label, params), seed in itertools.product(chosen.items(), seeds):
-            case = {"method": method, "dataset": name, "n_bits": n_bits, "seed": seed}
-            jobs.append(case | {"label": label, "params": params} | options)
+        for (label, params), seed in itertools.product(chosen.items(), cases):
+            case = {"method": method, "dataset": name, "n_bits": n_bits}
+            jobs.append(case | seed | {"label": label, "params": params} | options)
     return run_all(jobs)
 
 
@@ -392,9 +408,12 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=1, help="how many (default 1)")
     names = list(METHODS)
     parser.add_argument("--methods", nargs="+", choices=names, default=names)
+    text = "as the published benchmark computes them, faults included"
+    parser.add_argument("--published", action="store_true", help=text)
     options = parser.parse_args()
     seeds = list(range(options.seeds))
-    records = compare(options.methods, options.dataset, options.bits, seeds)
+    case = (options.methods, options.dataset, options.bits, seeds)
+    records = compare(*case, published=options.published)
     for metric in ("mAP", "mAP@1000", "P@H2", "train_seconds"):
         print(f"\n{tables.table(records, metric)}")
 

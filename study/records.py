@@ -32,9 +32,11 @@ MODULES = (
     "baselines/*.py",
     "study/datasets.py",
     "study/evaluation.py",
+    "study/features.py",
     "study/originals.py",
     "study/protocol.py",
     "study/records.py",
+    "study/training.py",
 )
 
 

@@ -1,21 +1,26 @@
-"""The protocol: kept records, curves, the int8 fault, the command that prints tables."""
+"""The protocol: runs, shared features, curves, kept records, comparisons, the command."""
 
 import ast
+import itertools
 import json
 import os
 import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
+from baselines import METHODS, PUBLISHED_FAULTS
+from hmoh import HMOH
 from kernels import RBF, UnitLength
 from metrics import HammingHistogram, hamming_histogram
-from study import datasets, protocol, records
+from study import datasets, features, protocol, records, tables, training
 
 ROOT = Path(__file__).parents[1]
 JOB = {"method": "LSH", "dataset": "mnist", "n_bits": 8, "seed": 0}
@@ -43,7 +48,7 @@ def small(monkeypatch):
             name,
             X,
             labels,
-            candidates=np.arange(2600),
+            test_rows=np.arange(2000, 2600),
             n_queries=40,
             stream_size=1200,
             role=role,
@@ -51,8 +56,22 @@ def small(monkeypatch):
             notes="made up",
         )
     monkeypatch.setattr(protocol, "_data", sets.__getitem__)
-    monkeypatch.setattr(protocol, "_compile", lambda method: None)
+    monkeypatch.setattr(protocol, "compile_method", lambda *method: None)
     return sets
+
+
+@pytest.fixture
+def short(small):
+    """Make the sets of `small` shorter: 700 rows, of which 40 are queries, and a stream of 300."""
+    for name, data in small.items():
+        small[name] = replace(
+            data,
+            features=data.features[:700],
+            labels=data.labels[:700],
+            test_rows=np.arange(300, 700),
+            stream_size=300,
+        )
+    return small
 
 
 @pytest.fixture
@@ -72,20 +91,25 @@ def runs(tmp_path, monkeypatch, small):
 # ---- one run -------------------------------------------------------------------------
 
 
+def plain_evaluation(model, data, parts):
+    """Return the histogram of a model that has its own feature map, after the whole stream."""
+    model.fit(data.features[parts.stream], data.labels[parts.stream])
+    return hamming_histogram(
+        model.transform(data.features[parts.queries]),
+        model.transform(data.features[parts.database]),
+        data.labels[parts.queries],
+        data.labels[parts.database],
+        model.n_bits,
+    )
+
+
 @pytest.mark.parametrize("name", ["mnist", "udhr205", "reuters10"])
 def test_a_record_holds_what_a_plain_evaluation_gives(small, name):
     record = protocol.run("HCOH", name, 16, seed=1)
     data = small[name]
     metric = protocol.headline(data.role)
     parts = datasets.split(data, 1)
-    model = protocol.METHODS["HCOH"](data.role, 16, 1)
-    model.fit(data.features[parts.stream], data.labels[parts.stream])
-    h = hamming_histogram(
-        model.transform(data.features[parts.queries]),
-        model.transform(data.features[parts.database]),
-        data.labels[parts.queries],
-        data.labels[parts.database],
-    )
+    h = plain_evaluation(METHODS["HCOH"](data.role, 16, 1), data, parts)
     assert record["mAP"] == h.mean_average_precision()
     assert record["mAP@1000"] == h.mean_average_precision(1000, "retrieved")
     assert record["P@H2"] == h.precision_at_radius(2)
@@ -97,9 +121,20 @@ def test_a_record_holds_what_a_plain_evaluation_gives(small, name):
         np.testing.assert_allclose(np.mean(per_query[key]), record[key], atol=1e-6)
     assert min(per_query[metric]) >= 0
     # 16 bits do not saturate.
-    assert record["mAP int8"] == pytest.approx(record[metric], abs=1e-12)
+    assert record["mAP int8"] == record[metric]
     assert 0 < record["AUC PR"] < 1
     assert json.loads(json.dumps(record)) == record
+
+
+@pytest.mark.parametrize("n_bits", [128, 512])
+def test_the_int8_metric_differs_only_beyond_128_bits(short, n_bits):
+    record = protocol.run("LSH", "mnist", n_bits, 0)
+    data = short["mnist"]
+    parts = datasets.split(data, 0)
+    h = plain_evaluation(METHODS["LSH"]("mnist", n_bits, 0), data, parts)
+    expected = protocol.int8_saturated(h).mean_average_precision()
+    assert record["mAP int8"] == expected
+    assert (record["mAP int8"] != record["mAP"]) == (n_bits > 128)
 
 
 def test_curve_on_the_way_ends_where_a_whole_run_does(small):
@@ -108,8 +143,85 @@ def test_curve_on_the_way_ends_where_a_whole_run_does(small):
     assert len(record["stream"]) == 10
     # UnitLength collects 1,000 samples before HCOH can encode.
     assert record["stream"][:8] == [None] * 8
+    assert None not in record["stream"][8:]
     assert record["stream"][-1] == record["mAP"]
     assert 0 < record["AUC mAP"] <= 1
+
+
+# What only a run with checkpoints has, and what no two runs have in common.
+OF_CURVES = {"samples", "stream", "AUC mAP", "train_seconds"}
+
+
+def assert_same_run(a, b):
+    """Check that two records are equal, but for training times and curves."""
+    a = {key: value for key, value in a.items() if key not in OF_CURVES}
+    b = {key: value for key, value in b.items() if key not in OF_CURVES}
+    assert a == b
+
+
+# Parameters for a stream of 300 samples with 12 features.
+SHORT = {
+    "OKH": {"n_anchors": 20},
+    "FROSH": {"sketch_size": 16, "block": 64},
+    "SketchHash": {"sketch_size": 12},
+    "MIHash": {"reservoir": 40},
+    "BSODH": {"batch": 64},
+}
+
+
+@pytest.mark.parametrize("published", [False, True])
+@pytest.mark.parametrize("name", ["mnist", "reuters10"])
+@pytest.mark.parametrize("method", METHODS)
+def test_a_run_with_checkpoints_learns_the_same(short, method, name, published):
+    job = (method, name, 8, 3)
+    params = SHORT.get(method, {})
+    if (method, name) == ("HMOH", "mnist"):
+        params = {"feature_map__n_anchors": 20}
+    options = {"params": params | {"warmup": 60}, "published": published}
+    whole = protocol.run(*job, **options)
+    record = protocol.run(*job, checkpoints=[59, 151, 300], **options)
+    assert_same_run(record, whole)
+    # On nuswide HMOH has no map, so it encodes after the first sample.
+    assert (record["stream"][0] is None) == ((method, name) != ("HMOH", "reuters10"))
+    assert record["stream"][-1] == whole["mAP"]
+
+
+@pytest.mark.parametrize("batch_size", [1, 7, 100])
+def test_the_rest_of_a_batch_is_learned_as_by_fit(short, batch_size, monkeypatch):
+    params = {"batch_size": batch_size, "feature_map": None}
+    whole = protocol.run("HMOH", "mnist", 8, 0, params=params)
+    fits = []
+    fit = HMOH.fit
+    monkeypatch.setattr(
+        HMOH, "fit", lambda self, X, y: fits.append(len(X)) or fit(self, X, y)
+    )
+    options = {"params": params, "checkpoints": [50, 200]}
+    record = protocol.run("HMOH", "mnist", 8, 0, **options)
+    assert_same_run(record, whole)
+    # Of 300 samples, 7 leave 6 over. Only then the model is trained a second time.
+    assert fits == ([300] if batch_size == 7 else [])
+    assert (record["stream"][0] is None) == (batch_size == 100)
+    # A mean height needs two points.
+    assert (record["AUC mAP"] is None) == (batch_size == 100)
+
+
+def test_a_point_of_a_curve_is_what_a_model_with_its_own_map_gives(short):
+    params = {"warmup": 60}
+    record = protocol.run("HCOH", "mnist", 8, 0, params=params, checkpoints=[90, 180])
+    data = short["mnist"]
+    parts = datasets.split(data, 0)
+    model = METHODS["HCOH"]("mnist", 8, 0).set_params(**params)
+    y = data.labels[parts.stream]
+    for stop, value in zip([90, 180], record["stream"], strict=True):
+        rows = parts.stream[stop - 90 : stop]
+        model.partial_fit(data.features[rows], data.labels[rows], classes=np.unique(y))
+        queries, database = (
+            model.transform(data.features[rows])
+            for rows in (parts.queries, parts.database)
+        )
+        labels = (data.labels[parts.queries], data.labels[parts.database])
+        h = hamming_histogram(queries, database, *labels, 8)
+        assert value == h.mean_average_precision()
 
 
 def test_a_curve_may_stop_before_the_end_of_the_stream(small):
@@ -131,8 +243,36 @@ def test_parameters_queries_and_unseen_classes_reach_the_run(small):
     assert protocol.run("LSH", "mnist", 8, 0, n_queries=80)["n_queries"] == 80
     unseen = protocol.run("LSH", "mnist", 8, 0, split="unseen")
     assert unseen["split"] == "unseen"
+    # 2 of 8 classes are unseen, with 5 queries each.
     assert unseen["n_queries"] == 10
     assert unseen["n_database"] < 800
+
+
+def test_queries_may_be_drawn_from_the_test_part(small):
+    params = {"feature_map": None}
+    record = protocol.run("HMOH", "mnist", 16, 2, split="test", params=params)
+    data = small["mnist"]
+    parts = datasets.split(data, 2, queries="test")
+    assert parts.queries.min() >= 2000
+    model = METHODS["HMOH"]("mnist", 16, 2).set_params(**params)
+    h = plain_evaluation(model, data, parts)
+    assert record["mAP"] == h.mean_average_precision()
+    assert record["mAP"] != protocol.run("HMOH", "mnist", 16, 2, params=params)["mAP"]
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_methods_run_as_published(short, method):
+    runs = []
+    for published in (False, True):
+        params = SHORT.get(method, {}) | {"warmup": 60, "feature_map": UnitLength()}
+        options = {"params": params, "published": published}
+        runs.append(protocol.run(method, "mnist", 8, 0, **options))
+        assert runs[-1]["published"] is published
+    assert [record["label"] for record in runs] == [method, f"{method}, as published"]
+    # HMOH's targets, or the steps of the others, differ only where a fault is known.
+    differs = runs[0]["per_query"] != runs[1]["per_query"]
+    assert differs == (method in PUBLISHED_FAULTS)
+    assert (runs[0]["settings"] != runs[1]["settings"]) == differs
 
 
 def test_a_record_holds_parameters_as_values_and_not_as_texts(small):
@@ -161,7 +301,9 @@ def test_threads_are_set_only_where_a_model_has_them(small):
 def test_unknown_methods_splits_and_parameters_are_refused(small):
     with pytest.raises(ValueError, match=r"no method 'HMOOH'; pass one of LSH, OKH,"):
         protocol.run("HMOOH", "mnist", 8, 0)
-    with pytest.raises(ValueError, match=r"split='seen' is unknown; pass .paper. or"):
+    with pytest.raises(
+        ValueError, match=r"split='seen' is unknown; pass one of .paper"
+    ):
         protocol.run("LSH", "mnist", 8, 0, split="seen")
     with pytest.raises(TypeError, match=r"is a Generator.*; pass a number, a text"):
         rng = np.random.default_rng(0)
@@ -184,6 +326,183 @@ def test_int8_saturation_is_that_of_matlab(n_bits):
             assert not found[:, at[1:]].any()
     changed = not np.array_equal(merged.items, h.items)
     assert changed == (n_bits > 128)
+
+
+# ---- shared features -----------------------------------------------------------------
+
+
+def as_arrays(histogram):
+    return histogram.items, histogram.relevant
+
+
+@pytest.mark.parametrize("split", ["paper", "unseen", "test"])
+@pytest.mark.parametrize("method", METHODS)
+def test_models_learn_from_shared_features_what_they_would_from_their_own(
+    short, method, split
+):
+    # UnitLength works row by row, so nothing is rounded differently.
+    params = SHORT.get(method, {}) | {"feature_map": UnitLength(), "warmup": 60}
+    data = short["mnist"]
+    own = METHODS[method]("mnist", 8, 1).set_params(**params)
+    model, parts = features.prepare(own, data, split, 1)
+    assert model.feature_map is None
+    assert isinstance(own.feature_map, UnitLength)
+    training.fit(model, parts)
+    rows = features.SPLITS[split](data, 1)
+    expected = plain_evaluation(own, data, rows)
+    found = training.evaluate(model, parts, 1)
+    np.testing.assert_array_equal(as_arrays(found), as_arrays(expected))
+
+
+def test_codes_of_shared_kernel_features_are_equal_up_to_rounding(small):
+    data = small["mnist"]
+    own = HMOH(64, RBF(n_anchors=40, divisor=6.0), random_state=0)
+    model, parts = features.prepare(own, data, "paper", 0)
+    training.fit(model, parts)
+    rows = datasets.split(data, 0)
+    own.fit(data.features[rows.stream], data.labels[rows.stream])
+    np.testing.assert_allclose(model.weights_, own.weights_, atol=1e-3)
+    codes = model.transform(parts.database.X)
+    own_codes = own.transform(data.features[rows.database])
+    different = np.bitwise_count(codes ^ own_codes).sum() / (64 * len(codes))
+    assert different < 1e-3
+
+
+class Counted(UnitLength):
+    """A map that counts how often it is fitted, and keeps the rows."""
+
+    fitted = ()
+
+    def fit(self, X, y=None):
+        Counted.fitted = (*Counted.fitted, X)
+        return super().fit(X)
+
+
+class Other(Counted):
+    """A map of another class, with the same name and parameters in a record."""
+
+
+Other.__name__ = "Counted"
+
+
+@pytest.fixture
+def counted(monkeypatch):
+    monkeypatch.setattr(Counted, "fitted", ())
+    features._mapped_parts.cache_clear()
+
+
+def run_with(feature_map, seed=0, n_bits=8, method="LSH", name="mnist", **options):
+    params = {"feature_map": feature_map, "warmup": 60} | options.pop("params", {})
+    return protocol.run(method, name, n_bits, seed, params=params, **options)
+
+
+def test_a_map_is_fitted_once_for_many_runs(short, counted):
+    for n_bits, method in itertools.product([8, 16], ["LSH", "HMOH", "OSH"]):
+        record = run_with(
+            Counted(), n_bits=n_bits, method=method, checkpoints=[100, 200]
+        )
+        assert record["settings"]["feature_map"] == {"name": "Counted"}
+    (X,) = Counted.fitted
+    data = short["mnist"]
+    first = datasets.split(data, 0).stream[:60]
+    np.testing.assert_array_equal(X, data.features[first])
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"seed": 1},
+        {"split": "unseen"},
+        {"split": "test"},
+        {"n_queries": 80},
+        {"name": "udhr205"},
+        {"params": {"warmup": 61}},
+        {"feature_map": [Counted(), RBF(20)]},
+        {"feature_map": Other()},
+    ],
+    ids=str,
+)
+def test_runs_that_differ_in_the_features_share_none(short, counted, change):
+    run_with(Counted())
+    changed = run_with(**{"feature_map": Counted()} | change)
+    assert len(Counted.fitted) == 2
+    features._mapped_parts.cache_clear()
+    assert_same_run(run_with(**{"feature_map": Counted()} | change), changed)
+
+
+def test_only_the_features_of_the_last_two_maps_are_kept(short, counted):
+    for warmup in (60, 61, 60, 61):
+        run_with(Counted(), params={"warmup": warmup})
+    assert len(Counted.fitted) == 2
+    for warmup in (62, 60):
+        run_with(Counted(), params={"warmup": warmup})
+    assert len(Counted.fitted) == 4
+
+
+def test_a_map_is_fitted_on_all_samples_that_the_method_waits_for(short, counted):
+    params = {"warmup": 5, "n_anchors": 20}
+    checkpoints = [19, 20, 100]
+    record = run_with(Counted(), method="OKH", params=params, checkpoints=checkpoints)
+    assert [len(X) for X in Counted.fitted] == [20]
+    assert [value is None for value in record["stream"]] == [True, False, False]
+
+
+def test_maps_may_be_nested_and_lists(short):
+    data = short["mnist"]
+    rows = datasets.split(data, 0)
+    for params in [
+        {"feature_map__n_anchors": 20, "feature_map__divisor": 2.0},
+        {"feature_map": [UnitLength(), RBF(20)]},
+        {"feature_map": RBF(20), "feature_map__divisor": 3.0},
+    ]:
+        record = protocol.run("HMOH", "mnist", 32, 0, params=params)
+        model = METHODS["HMOH"]("mnist", 32, 0).set_params(**params)
+        expected = plain_evaluation(model, data, rows).mean_average_precision()
+        assert record["mAP"] == pytest.approx(expected, abs=1e-3)
+        settings = records.plain_values(model.set_params(n_threads=1).get_params())
+        assert record["settings"] == settings
+
+
+def test_features_that_are_too_large_are_not_kept(short, counted, monkeypatch):
+    options = {"method": "HCOH", "checkpoints": [59, 100, 300]}
+    shared = run_with(Counted(), **options)
+    features._mapped_parts.cache_clear()
+    # The 300 rows of the stream are the first of the 660 of the database; 40 are queries.
+    monkeypatch.setattr(features, "MOST_VALUES", 700 * 12)
+    run_with(Counted(), **options)
+    assert len(Counted.fitted) == 2
+    features._mapped_parts.cache_clear()
+    monkeypatch.setattr(features, "MOST_VALUES", 700 * 12 - 1)
+    alone = run_with(Counted(), **options)
+    assert_same_run(alone, shared)
+    assert alone["stream"] == shared["stream"]
+    # Once to learn the width of the features, and once by the model.
+    assert len(Counted.fitted) == 4
+
+
+def test_training_time_holds_the_time_of_mapping(short, monkeypatch):
+    clock = [0]
+
+    class Slow(UnitLength):
+        def transform(self, X):
+            clock[0] += 10
+            return super().transform(X)
+
+    def fit(model, X, y):
+        clock[0] += 1
+        return own_fit(model, X, y)
+
+    own_fit = HMOH.fit
+    monkeypatch.setattr(HMOH, "fit", fit)
+    ticking = SimpleNamespace(perf_counter=lambda: clock[0])
+    monkeypatch.setattr(features, "time", ticking)
+    monkeypatch.setattr(training, "time", ticking)
+    # The stream is two blocks; the rest of the database and the queries do not count.
+    monkeypatch.setattr(features, "BLOCK_ROWS", 200)
+    slow = Slow()
+    seconds = [run_with(slow, method="HMOH")["train_seconds"] for _ in range(2)]
+    # Once the rows of the warm-up, twice a block of the stream, once fitting the model.
+    assert seconds == [31, 31]
 
 
 # ---- what a kept run depends on ------------------------------------------------------
@@ -259,7 +578,7 @@ def test_a_changed_constant_in_any_module_makes_kept_runs_invalid(tree, old, new
     for path in modules:
         path.write_text(MODULE.replace(old, new))
         versions.add(records.code_version(tree))
-    assert len(modules) >= 15
+    assert len(modules) >= 17
     assert len(versions) == 1 + len(modules)
 
 
@@ -383,6 +702,8 @@ def test_a_record_is_not_taken_for_another(runs, monkeypatch):
         {"checkpoints": [100, 200]},
         {"params": {"warmup": 1}},
         {"params": {"warmup": 2}},
+        {"method": "HMOH", "published": True},
+        {"method": "HMOH", "published": True, "n_bits": 16},
     ]
     for change in changes:
         protocol._kept_run(JOB | change)
@@ -393,6 +714,18 @@ def test_a_record_is_not_taken_for_another(runs, monkeypatch):
     monkeypatch.setattr(datasets, "fingerprint", lambda name: "the data have changed")
     protocol._kept_run(JOB)
     assert len(runs) == len(changes) + 3
+
+
+def test_a_method_without_a_fault_is_run_once_for_both_forms(runs):
+    forms = [protocol._kept_run(JOB | {"published": value}) for value in (False, True)]
+    assert len(runs) == 1
+    assert [form["published"] for form in forms] == [False, True]
+    assert [form["label"] for form in forms] == ["LSH", "LSH, as published"]
+    job = JOB | {"method": "OSH"}
+    for value in (False, True, True):
+        protocol._kept_run(job | {"published": value})
+    protocol._kept_run(job)
+    assert [call.get("published", False) for call in runs[1:]] == [False, True]
 
 
 def test_a_run_that_fails_leaves_no_record(runs, monkeypatch):
@@ -415,7 +748,61 @@ def in_this_process(monkeypatch):
 def test_a_comparison_runs_every_case_once(runs, in_this_process):
     found = protocol.compare(["LSH", "HMOH"], "mnist", [8, 16], [0, 1])
     assert len(found) == len(runs) == 8
-    assert len({(r["method"], r["n_bits"], r["seed"]) for r in found}) == 8
+    cases = [(r["n_bits"], r["method"], r["seed"]) for r in found]
+    assert cases == list(itertools.product([8, 16], ["LSH", "HMOH"], [0, 1]))
+
+
+def test_runs_that_share_features_follow_each_other(runs, in_this_process):
+    protocol.compare(["LSH", "HMOH", "HCOH"], "mnist", [8, 32, 16], [0, 1])
+    ran = [(job["seed"], job["method"] == "HMOH", job["n_bits"]) for job in runs]
+    blocks = [key for key, _ in itertools.groupby(ran, key=lambda case: case[:2])]
+    assert len(blocks) == 4
+    assert [seed for seed, _ in blocks] == [0, 0, 1, 1]
+    for _, block in itertools.groupby(ran, key=lambda case: case[:2]):
+        lengths = [n_bits for _, _, n_bits in block]
+        assert lengths == sorted(lengths, reverse=True)
+
+
+def test_slow_methods_have_fewer_seeds_and_curves_the_first_three(
+    runs, in_this_process
+):
+    seeds = iter([7, 1, 2, 3, 4, 5])
+    options = {"published": True, "checkpoints": True, "split": "test"}
+    found = protocol.compare(["OSH", "MIHash"], "mnist", [8, 16], seeds, **options)
+    for method, expected in [("OSH", [7, 1, 2, 3, 4, 5]), ("MIHash", [7, 1, 2, 3, 4])]:
+        for n_bits in (8, 16):
+            of_case = [
+                r for r in found if (r["method"], r["n_bits"]) == (method, n_bits)
+            ]
+            assert [r["seed"] for r in of_case] == expected
+    assert all(job["published"] and job["split"] == "test" for job in runs)
+    assert {job["seed"] for job in runs if job.get("checkpoints")} == {7, 1, 2}
+    assert len(runs) == 22
+    runs.clear()
+    options = {"seeds": range(6), "method": "MIHash", "checkpoints": [100]}
+    swept = protocol.sweep({"a": {}, "b": {"warmup": 9}}, "mnist", 8, **options)
+    assert [r["seed"] for r in swept] == [0, 1, 2, 3, 4] * 2
+    assert sorted(job["seed"] for job in runs if "checkpoints" in job) == [
+        0,
+        0,
+        1,
+        1,
+        2,
+        2,
+    ]
+
+
+def test_ten_seeds_are_the_default_of_the_paper_profile():
+    command = (
+        "from study import protocol; print(len(protocol.SEEDS), protocol.SEEDS[0])"
+    )
+    for profile, expected in [("paper", "10 0"), ("quick", "1 0")]:
+        environment = os.environ | {"HMOH_PROFILE": profile}
+        options = {"check": True, "capture_output": True, "text": True, "cwd": ROOT}
+        found = subprocess.run(
+            [sys.executable, "-c", command], env=environment, **options
+        )
+        assert found.stdout.split() == expected.split()
 
 
 def test_a_sweep_runs_the_variants_in_order(runs, in_this_process):
@@ -423,7 +810,7 @@ def test_a_sweep_runs_the_variants_in_order(runs, in_this_process):
     swept = protocol.sweep(variants, "mnist", seeds=[1, 0])
     order = [(r["label"], r["seed"]) for r in swept]
     assert order == [("one", 1), ("one", 0), ("two", 1), ("two", 0)]
-    assert [job["params"]["batch_size"] for job in runs] == [1, 1, 2, 2]
+    assert sorted(job["params"]["batch_size"] for job in runs) == [1, 1, 2, 2]
     assert {job["n_bits"] for job in runs} == {32}
     assert {job["method"] for job in runs} == {"HMOH"}
 
@@ -488,6 +875,23 @@ def test_a_killed_comparison_goes_on_to_the_same_table(tmp_path):
     again = subprocess.run(commands["killed"], **complete).stdout
     assert again == whole
     assert all(path.read_bytes() == raw for path, raw in finished.items())
+
+
+@pytest.mark.parametrize("arguments", [[], ["--published"]])
+def test_the_command_compares_the_methods_in_either_form(
+    monkeypatch, capsys, arguments
+):
+    calls = []
+    monkeypatch.setattr(
+        protocol, "compare", lambda *case, **options: calls.append((case, options))
+    )
+    monkeypatch.setattr(tables, "table", lambda records, metric: f"table of {metric}")
+    command = ["protocol", "mnist", "--bits", "8", "--methods", "OSH", *arguments]
+    monkeypatch.setattr(sys, "argv", command)
+    protocol.main()
+    published = bool(arguments)
+    assert calls == [((["OSH"], "mnist", [8], [0]), {"published": published})]
+    assert "table of mAP@1000" in capsys.readouterr().out
 
 
 @pytest.mark.slow

@@ -1,0 +1,188 @@
+"""Cut a data set into stream, database and queries, and map their features once for many runs.
+
+A feature map depends on the data, the split and the seed, but not on the method or the code length.
+So the runs of one process that have them in common share the mapped features. The map is fitted on
+the first samples of the stream only, exactly as a model would fit it.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from typing import NamedTuple
+
+import numpy as np
+
+from hmoh import OnlineHasher
+from study import datasets
+from study.datasets import Dataset, Split
+from study.records import plain
+
+__all__ = ["SPLITS", "Part", "Parts", "prepare"]
+
+BLOCK_ROWS = 8192  # rows that are mapped at a time
+MOST_VALUES = 1 << 27  # of mapped features that are kept: half a gigabyte
+# Of maps and seeds. `protocol.run_all` runs through one after the other, but notebooks may take two
+# in turn.
+KEPT = 2
+
+
+def _test_split(data: Dataset, seed: int) -> Split:
+    return datasets.split(data, seed, queries="test")
+
+
+SPLITS: dict[str, Callable[[Dataset, int], Split]] = {
+    "paper": datasets.split,
+    "unseen": datasets.unseen_split,
+    "test": _test_split,
+}
+
+
+class Part(NamedTuple):
+    """Hold features and labels of a part of a data set."""
+
+    X: np.ndarray
+    y: np.ndarray
+
+
+class Parts(NamedTuple):
+    """Hold the parts of a split, and how their features were mapped.
+
+    Attributes
+    ----------
+    stream, database, queries : Part
+    n_warmup : int
+        The first samples of the stream that the map was fitted on; 0 if nothing was mapped. Before
+        them no model can encode.
+    seconds : float
+        The time to fit the map and to map the stream.
+    """
+
+    stream: Part
+    database: Part
+    queries: Part
+    n_warmup: int = 0
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True)
+class _Map:
+    """Hold a feature map that equals another one of the same classes and parameters."""
+
+    text: str
+    classes: tuple[type, ...]
+    feature_map: object = field(compare=False)
+
+
+def prepare(
+    model: OnlineHasher,
+    data: Dataset,
+    split: str,
+    seed: int,
+    n_queries: int | None = None,
+) -> tuple[OnlineHasher, Parts]:
+    """Return an untrained model without its feature map, and the parts that the map has mapped.
+
+    The model learns from them what it would learn with its own map, up to the rounding of matrix
+    products. If the mapped features would need more than half a gigabyte, the model keeps its map
+    and the features stay as they are.
+
+    Parameters
+    ----------
+    model : OnlineHasher
+        It is not changed.
+    data : Dataset
+    split : name of `SPLITS`
+    seed : int
+    n_queries : int, optional
+        A number other than the data set's.
+    """
+    if split not in SPLITS:
+        known = ", ".join(f'"{name}"' for name in SPLITS)
+        raise ValueError(f"split={split!r} is unknown; pass one of {known}.")
+    case = (data, split, seed, n_queries)
+    maps = _listed(model.feature_map)
+    if not maps:
+        return model, _raw_parts(*case)
+    text = json.dumps(plain(model.feature_map))
+    classes = tuple(type(part) for part in maps)
+    # The number of samples that the model itself would take.
+    n_warmup = max(model._map_warmup(maps), model._least_warmup)
+    mapped = _mapped_parts(*case, _Map(text, classes, model.feature_map), n_warmup)
+    if mapped is None:
+        return model, _raw_parts(*case)
+    return copy.deepcopy(model).set_params(feature_map=None), mapped
+
+
+def _listed(feature_map) -> list:
+    """Return the maps that are applied in turn."""
+    if isinstance(feature_map, (list, tuple)):
+        return list(feature_map)
+    return [] if feature_map is None else [feature_map]
+
+
+def _rows(data: Dataset, split: str, seed: int, n_queries: int | None) -> Split:
+    if n_queries is not None:
+        data = replace(data, n_queries=n_queries)
+    return SPLITS[split](data, seed)
+
+
+# Data sets are told apart by identity, so that two with the same name share nothing.
+@lru_cache(maxsize=1)
+def _raw_parts(data, split, seed, n_queries) -> Parts:
+    rows = _rows(data, split, seed, n_queries)
+    return Parts(*(Part(data.features[part], data.labels[part]) for part in rows))
+
+
+@lru_cache(maxsize=KEPT)
+def _mapped_parts(data, split, seed, n_queries, given: _Map, n_warmup) -> Parts | None:
+    """Return the parts with mapped features, or None if they are too large to keep."""
+    rows = _rows(data, split, seed, n_queries)
+    maps = _listed(copy.deepcopy(given.feature_map))
+
+    begin = time.perf_counter()
+    first = data.features[rows.stream[:n_warmup]]
+    for part in maps:
+        first = part.fit(first).transform(first)
+    fit_seconds = time.perf_counter() - begin
+
+    n_stream = len(rows.stream)
+    width = first.shape[1]
+    stream_leads = np.array_equal(rows.database[:n_stream], rows.stream)
+    n_rows = len(rows.database) + len(rows.queries)
+    n_rows += 0 if stream_leads else n_stream
+    if n_rows * width > MOST_VALUES:
+        return None
+
+    def map_into(Z: np.ndarray, numbers: np.ndarray) -> None:
+        for start in range(0, len(numbers), BLOCK_ROWS):
+            block = slice(start, start + BLOCK_ROWS)
+            X = data.features[numbers[block]]
+            for part in maps:
+                X = part.transform(X)
+            Z[block] = X
+
+    database = np.empty((len(rows.database), width), np.float32)
+    queries = np.empty((len(rows.queries), width), np.float32)
+    stream = database[:n_stream]
+    if not stream_leads:
+        stream = np.empty((n_stream, width), np.float32)
+
+    begin = time.perf_counter()
+    map_into(stream, rows.stream)
+    seconds = fit_seconds + time.perf_counter() - begin
+
+    n_done = n_stream if stream_leads else 0
+    map_into(database[n_done:], rows.database[n_done:])
+    map_into(queries, rows.queries)
+    return Parts(
+        Part(stream, data.labels[rows.stream]),
+        Part(database, data.labels[rows.database]),
+        Part(queries, data.labels[rows.queries]),
+        n_warmup,
+        seconds,
+    )
