@@ -1,7 +1,9 @@
-"""Test study/plots.py on made-up records.
+"""Test study/plots.py, and the modules behind it, on made-up records.
 
 Every figure is complete, names stand-in data, and draws a method in the same colour.
 """
+
+import itertools
 
 import matplotlib
 
@@ -13,15 +15,18 @@ import pytest
 from matplotlib.colors import to_hex
 
 from baselines import METHODS
-from study import plots, protocol
+from study import pictures, plots, protocol
 from study.protocol import headline
+from study.statistics import interval
+from study.style import styles_of
 
 SETS = {
     "mnist": "mnist",
-    "cifar10_efficientnet": "cifar10",
+    "cifar10_vgg16": "cifar10",
     "udhr205": "places205",
-    "reuters10": "nuswide",
+    "mediamill10": "nuswide",
 }
+PUBLISHED = ["OKH", "SketchHash", "OSH", "MIHash", "HMOH"]
 FEW = ["LSH", "HCOH", "HMOH"]
 
 
@@ -33,6 +38,7 @@ def record(method="HMOH", dataset="mnist", n_bits=32, seed=0, **changes) -> dict
     first = None if method == "HCOH" else value / 2
     return {
         "method": method,
+        "published": False,
         "label": method,
         "dataset": dataset,
         "role": role,
@@ -73,38 +79,88 @@ def grid(
     ]
 
 
-def swept() -> list[dict]:
+def published(
+    methods=PUBLISHED, datasets=("mnist",), bits=(8, 32), seeds=(0, 1), **changes
+) -> list[dict]:
+    """Runs as published, which are a tenth worse."""
+    found = grid(methods, datasets, bits, seeds, **changes)
+    runs = []
+    for run in found:
+        worse = {key: run[key] - 0.1 for key in ("mAP", "mAP@1000", "P@H2")}
+        # Times of many orders of magnitude.
+        worse["train_seconds"] = 100.0 ** (list(METHODS).index(run["method"]) / 3 - 1)
+        worse["P@K"] = [value - 0.1 for value in run["P@K"]]
+        label = f"{run['label']}, as published"
+        runs.append(run | worse | {"published": True, "label": label})
+    return runs
+
+
+def ten_seeds(methods=METHODS, datasets=("mnist",), bits=(8, 32), **changes):
+    """Runs with ten seeds, five of MIHash, and curves over a long stream for three seeds."""
+    runs = []
+    for run in grid(methods, datasets, bits, range(10), **changes):
+        if run["seed"] > 2:
+            run = {key: run[key] for key in run if key not in ("stream", "AUC mAP")}
+        else:
+            run["samples"] = [5000, 10_000, 100_000]
+        if run["method"] != "MIHash" or run["seed"] < 5:
+            runs.append(run)
+    return runs
+
+
+def swept(runs=grid) -> list[dict]:
     """Runs with 100 and with 300 anchors, whose labels do not contain the numbers."""
-    few = grid(
+    few = runs(
         ["HMOH"], SETS, [32], label="few", settings={"feature_map__n_anchors": 100}
     )
-    many = grid(
+    many = runs(
         ["HMOH"], SETS, [32], label="many", settings={"feature_map__n_anchors": 300}
     )
     return few + many
 
 
+def both(methods, sets, *args, **changes) -> list[dict]:
+    """Ten seeds as described, and two as published."""
+    as_published = [method for method in methods if method in PUBLISHED]
+    found = ten_seeds(methods, sets, *args, **changes)
+    return found + published(as_published, sets, *args, **changes)
+
+
+def averaged(runs, sets) -> list[dict]:
+    return runs(["HMOH"], sets) + runs(["HMOH"], sets, settings={"ensemble": False})
+
+
+# Each function takes the data sets, and the function that makes the records.
 FIGURES = {
-    "stream": lambda sets=("mnist",): plots.stream(grid(METHODS, sets)),
-    "precision_at_k": lambda sets=("mnist",): plots.precision_at_k(grid(METHODS, sets)),
-    "precision_recall": lambda sets=("mnist",): plots.precision_recall(
-        grid(METHODS, sets)
+    "stream": lambda sets=("mnist",), runs=grid: plots.stream(runs(METHODS, sets)),
+    "precision_at_k": lambda sets=("mnist",), runs=grid: plots.precision_at_k(
+        runs(METHODS, sets)
     ),
-    "by_bits": lambda sets=("mnist",): plots.by_bits(grid(METHODS, sets), "P@H2"),
-    "query_variation": lambda sets=("mnist",): plots.query_variation(
-        [r for n in (100, 500) for r in grid(METHODS, sets, [32], n_queries=n)],
+    "precision_at_k_difference": lambda sets=("mnist",), runs=grid: (
+        plots.precision_at_k_difference(runs(METHODS, sets))
+    ),
+    "precision_recall": lambda sets=("mnist",), runs=grid: plots.precision_recall(
+        runs(METHODS, sets)
+    ),
+    "by_bits": lambda sets=("mnist",), runs=grid: plots.by_bits(
+        runs(METHODS, sets), "P@H2"
+    ),
+    "query_variation": lambda sets=("mnist",), runs=grid: plots.query_variation(
+        [r for n in (100, 500) for r in runs(METHODS, sets, [32], n_queries=n)],
         n_classes=10,
     ),
-    "unseen": lambda sets=SETS: plots.unseen(grid(METHODS, sets, [64], split="unseen")),
-    "longer_codes": lambda sets=SETS: plots.longer_codes(
-        grid(METHODS, sets, [8, 128, 256])
+    "unseen": lambda sets=SETS, runs=grid: plots.unseen(
+        runs(METHODS, sets, [64], split="unseen")
     ),
-    "training_time": lambda sets=SETS: plots.training_time(grid(METHODS, sets, [32])),
-    "ensemble": lambda sets=SETS: plots.ensemble(
-        grid(["HMOH"], sets) + grid(["HMOH"], sets, settings={"ensemble": False})
+    "longer_codes": lambda sets=SETS, runs=grid: plots.longer_codes(
+        runs(METHODS, sets, [8, 128, 256])
     ),
-    "sweep": lambda sets=SETS: plots.sweep(
-        [r for r in swept() if r["dataset"] in sets],
+    "training_time": lambda sets=SETS, runs=grid: plots.training_time(
+        runs(METHODS, sets, [32])
+    ),
+    "ensemble": lambda sets=SETS, runs=grid: plots.ensemble(averaged(runs, sets)),
+    "sweep": lambda sets=SETS, runs=grid: plots.sweep(
+        [r for r in swept(runs) if r["dataset"] in sets],
         "feature_map__n_anchors",
         "kernel size (anchors)",
         seconds=True,
@@ -143,9 +199,20 @@ def legend(figure) -> list[str]:
     return [text.get_text() for text in only.get_texts()]
 
 
+def label_boxes(axis) -> list:
+    """The boxes of the labels that are shown along an axis, in order."""
+    low, high = sorted(axis.get_view_interval())
+    labels = []
+    for tick in axis.get_major_ticks():
+        if tick.label1.get_visible() and low <= tick.get_loc() <= high:
+            labels.append((tick.get_loc(), tick.label1.get_window_extent()))
+    return [box for _, box in sorted(labels, key=lambda pair: pair[0])]
+
+
+@pytest.mark.parametrize("runs", [grid, ten_seeds, both])
 @pytest.mark.parametrize("name", FIGURES)
-def test_figures_are_labelled_and_nothing_overlaps(name):
-    figure = FIGURES[name]()
+def test_figures_are_labelled_and_nothing_overlaps(name, runs):
+    figure = FIGURES[name](runs=runs)
     figure.canvas.draw()  # warnings are errors here
     assert plt.get_fignums() == [figure.number]
     assert figure.get_suptitle() and figure.axes
@@ -163,6 +230,14 @@ def test_figures_are_labelled_and_nothing_overlaps(name):
         for other in boxes[:i]:
             shared = np.minimum(box.max, other.max) - np.maximum(box.min, other.min)
             assert (shared < 1).any()
+    for axes in figure.axes:
+        for one, next_one in itertools.pairwise(label_boxes(axes.xaxis)):
+            assert one.x1 + 5 < next_one.x0
+        for one, next_one in itertools.pairwise(label_boxes(axes.yaxis)):
+            assert not one.overlaps(next_one)
+        # A label is not longer than its axis.
+        height = axes.yaxis.label.get_window_extent().height
+        assert height <= 1.1 * axes.get_window_extent().height
     assert all(axes.get_xlabel() and axes.has_data() for axes in figure.axes)
     assert figure.axes[0].get_ylabel()
 
@@ -191,8 +266,66 @@ def test_styles_cover_the_methods_and_differ():
         assert len({style[key] for style in plots.METHOD_STYLE.values()}) == len(
             METHODS
         )
-    styles = plots._styles(["OSH", "OSH as published", "spread", "HMOH"])
-    assert len({style["color"] for style in styles.values()}) == 4
+    runs = [{"label": label} for label in ("OSH", "OSH, boosted", "spread", "HMOH")]
+    styles = styles_of(runs)
+    assert len({look["color"] for look in styles.values()}) == 4
+    # Open markers have one meaning.
+    assert not any("markerfacecolor" in look for look in styles.values())
+
+
+def test_runs_as_published_have_open_markers_in_the_colour_of_the_method():
+    runs = both(["HMOH", "OSH"], ["mnist"])
+    runs += [run | {"label": "spread"} for run in grid(["HMOH"])]
+    runs += published(["HMOH"], label="spread")
+    looks = styles_of(runs)
+    for name in ("HMOH", "OSH", "spread"):
+        described, as_published = looks[name], looks[f"{name}, as published"]
+        assert "markerfacecolor" not in described
+        assert as_published["markerfacecolor"] == "white"
+        for key in ("color", "marker"):
+            assert described[key] == as_published[key]
+    shown = legend(plots.by_bits(runs))
+    meanings = ["filled: as described", "open: as published"]
+    assert shown == ["OSH", "HMOH", "spread", *meanings]
+    # Without the other kind, nothing needs to be told apart.
+    assert legend(plots.by_bits(grid(["OSH"]))) == ["OSH"]
+    assert legend(plots.by_bits(published(["OSH"]))) == ["OSH, as published"]
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_described_and_published_runs_are_not_mixed(name):
+    figure = FIGURES[name](runs=both)
+    alone = FIGURES[name](runs=ten_seeds)
+    for axes, other in zip(figure.axes, alone.axes, strict=True):
+        found, expected = (
+            [tuple(l.get_ydata()) for l in a.lines] for a in (axes, other)
+        )
+        if name != "training_time":
+            assert set(map(str, expected)) <= set(map(str, found))
+            assert len(found) > len(expected)
+    if name == "training_time":
+        rows = [tick.get_text() for tick in figure.axes[0].get_yticklabels()]
+        assert rows[-2:] == ["HMOH", "HMOH, as published"]
+
+
+def test_one_label_for_both_kinds_and_one_seed_twice_are_errors():
+    runs = [record(), record(seed=1, published=True)]
+    message = "'HMOH' are partly as described and partly as published.*different labels"
+    with pytest.raises(ValueError, match=message):
+        plots.by_bits(runs)
+    message = r"'HMOH' on mnist at 32 bits have the same seed \(seeds \[0, 0\]\).*each run once"
+    for draw in (plots.by_bits, plots.stream, plots.training_time, plots.ensemble):
+        with pytest.raises(ValueError, match=message.replace("'HMOH'", ".*")):
+            draw([record(), record()])
+
+
+def test_two_stand_ins_for_one_role_look_different(monkeypatch):
+    monkeypatch.setitem(SETS, "reuters10", "nuswide")
+    figure = plots.sweep(swept(), "feature_map__n_anchors", "m")
+    lines = [container.lines[0] for container in figure.axes[0].containers]
+    assert len(lines) == 5
+    assert len({line.get_color() for line in lines}) == 5
+    assert len({line.get_marker() for line in lines}) == 5
 
 
 @pytest.mark.parametrize("name", FIGURES)
@@ -204,7 +337,7 @@ def test_stand_ins_are_named(name):
     )
 
 
-def test_curves_are_means_over_seeds_with_their_range():
+def test_curves_are_means_over_seeds_with_their_interval():
     figure = plots.stream(grid(["HMOH"], bits=[8], seeds=[0, 1, 2]))
     (axes,) = figure.axes
     runs = np.array(
@@ -212,14 +345,73 @@ def test_curves_are_means_over_seeds_with_their_range():
     )
     np.testing.assert_allclose(axes.lines[0].get_ydata(), runs.mean(axis=0))
     band = axes.collections[0].get_paths()[0].vertices
-    assert band[:, 1].min() == runs.min() and band[:, 1].max() == runs.max()
-    assert "mean of 3 seeds" in figure.get_suptitle()
-    assert "1 seed" in plots.stream(grid(["HMOH"], bits=[8], seeds=[0])).get_suptitle()
+    ends = [interval(column) for column in runs.T]
+    assert band[:, 1].min() == pytest.approx(min(low for low, _ in ends))
+    assert band[:, 1].max() == pytest.approx(max(high for _, high in ends))
+    assert "band: 95 % interval of the mean over 3 seeds" in figure.get_suptitle()
+    one = plots.stream(grid(["HMOH"], bits=[8], seeds=[0]))
+    assert "1 seed" in one.get_suptitle() and "band" not in one.get_suptitle()
     waiting = plots.stream(grid(["HCOH"], bits=[8])).axes[0].lines[0].get_ydata()
     assert np.isnan(waiting[0]) and np.isfinite(waiting[1:]).all()
-    assert (
-        not plots.precision_recall(grid(["HMOH"])).axes[0].collections
-    )  # recall differs, a band would mislead
+
+
+@pytest.mark.parametrize("name", ["precision_recall", "unseen"])
+def test_figures_without_bands_do_not_announce_them(name):
+    figure = FIGURES[name](runs=ten_seeds)
+    # Recall differs between seeds, and a band at its mean would mislead.
+    assert not any(axes.collections for axes in figure.axes)
+    assert figure.get_suptitle().endswith("\nmean over 5 to 10 seeds")
+
+
+def test_titles_say_what_bands_and_bars_are():
+    n_seeds = {"stream": "3 seeds", "ensemble": "10 seeds", "sweep": "10 seeds"}
+    for name in FIGURES.keys() - {"precision_recall", "unseen"}:
+        mark = "band" if name.startswith(("stream", "precision")) else "bars"
+        number = n_seeds.get(name, "5 to 10 seeds")
+        expected = f"{mark}: 95 % interval of the mean over {number}"
+        assert expected in FIGURES[name](runs=ten_seeds).get_suptitle(), name
+
+
+def test_differences_are_paired_over_the_common_seeds():
+    hmoh = [record(seed=s, **{"P@K": [0.5 + 0.1 * s, 0.6, 0.7]}) for s in range(4)]
+    # Without pairs the interval would be wide, and seed 7 would count.
+    rival = [
+        record("HCOH", seed=s, **{"P@K": [0.4 + 0.1 * s, 0.6, 0.8]})
+        for s in (1, 2, 3, 7)
+    ]
+    figure = plots.precision_at_k_difference(hmoh + rival)
+    (axes,) = figure.axes
+    zero, line = axes.lines
+    assert list(zero.get_ydata()) == [0, 0]
+    np.testing.assert_allclose(line.get_ydata(), [-0.1, 0, 0.1], atol=1e-12)
+    band = axes.collections[0].get_paths()[0].vertices[:, 1]
+    assert band.min() == pytest.approx(-0.1)
+    assert band.max() == pytest.approx(0.1)
+    assert legend(figure) == ["HCOH", "HMOH (zero)"]
+    assert "over 3 seeds" in figure.get_suptitle()
+    other = plots.precision_at_k_difference(hmoh + rival, to="HCOH")
+    assert legend(other) == ["HMOH", "HCOH (zero)"]
+    with pytest.raises(ValueError, match=r"No run has the label 'OSH' at 32 bits.*add"):
+        plots.precision_at_k_difference(hmoh, to="OSH")
+    with pytest.raises(ValueError, match=r"All runs have the label 'HMOH'.*add"):
+        plots.precision_at_k_difference(hmoh)
+    with pytest.raises(ValueError, match="HCOH and HMOH have no seed in common"):
+        plots.precision_at_k_difference([*hmoh, rival[-1]])
+
+
+def test_differences_show_the_close_methods_and_name_the_others():
+    gaps = {"LSH": -0.7, "OKH": -0.6, "OSH": -0.02, "MIHash": 0.01, "HCOH": -0.01}
+    runs = grid(["HMOH"], bits=[8])
+    for method, gap in gaps.items():
+        for run in grid(["HMOH"], bits=[8]):
+            curve = [value + gap for value in run["P@K"]]
+            runs.append(run | {"method": method, "label": method, "P@K": curve})
+    figure = plots.precision_at_k_difference(runs)
+    (axes,) = figure.axes
+    low, high = axes.get_ylim()
+    assert -0.04 < low < -0.02 and 0.01 < high < 0.03
+    assert axes.get_xlabel().endswith("\nbelow: LSH; OKH")
+    assert "curves beyond it are cut off" in figure.get_suptitle()
 
 
 @pytest.mark.parametrize("dataset", SETS)
@@ -237,8 +429,8 @@ def test_the_headline_metric_is_the_default(dataset):
         t.get_text() for t in axes.get_xticklabels()
     ] == ["8", "16", "64"]
     bars = axes.containers[0].lines[2][0].get_segments()
-    spread = np.std([r[metric] for r in records if r["n_bits"] == 8], ddof=1)
-    assert np.ptp(bars[0][:, 1]) == pytest.approx(2 * spread)
+    low, high = interval([r[metric] for r in records if r["n_bits"] == 8])
+    assert bars[0][:, 1] == pytest.approx([low, high])
 
 
 def test_the_papers_values_only_beside_the_papers_data():
@@ -246,13 +438,22 @@ def test_the_papers_values_only_beside_the_papers_data():
         "HMOH": {"8": 0.743, "32": 0.847, "512": 0.5},
         "OKH": {"8": 0.1},
     }  # neither 512 bits nor OKH was run
-    axes = plots.by_bits(grid(), "mAP", paper).axes[0]
-    hollow = [line for line in axes.lines if line.get_markerfacecolor() == "white"]
-    assert [line.get_xydata().tolist() for line in hollow] == [
-        [[0, 0.743]],
-        [[1, 0.847]],
+    paper["LSH"] = {"8": None}
+    axes = plots.by_bits(grid() + published(["HMOH"]), "mAP", paper).axes[0]
+    dashes = [
+        line
+        for line in axes.lines
+        if line.get_marker() == "_" and line.get_path_effects()
     ]
-    assert "open: the paper's" in legend(axes.figure)
+    shown = [line.get_xydata().tolist() for line in dashes]
+    # At the left of the markers, which they would hide.
+    shift = plots.DASH_SHIFT
+    assert shown == [[[0 - shift, 0.743]], [[1 - shift, 0.847]]]
+    assert legend(axes.figure)[-3:] == [
+        "filled: as described",
+        "open: as published",
+        "dash: printed in the paper",
+    ]
     with pytest.raises(
         ValueError,
         match=r"STAND-IN for Places205\) is not the paper's data.*leave out `paper`",
@@ -301,7 +502,7 @@ def test_sweep_and_ensemble_understand_records_of_the_protocol():
         "batch_size",
         "learning_rate",
     ):
-        axes = plots.sweep(records, name, name).axes[0]
+        axes = plots.sweep(records[:1], name, name).axes[0]
         assert list(axes.lines[0].get_xdata()) == [model.get_params()[name]]
     assert legend(plots.ensemble(records)) == ["average of all states", "last state"]
 
@@ -335,6 +536,15 @@ def test_training_time_is_compared_with_hmoh():
         "HCOH",
         "HMOH",
     ] and axes.get_xscale() == "log"
+    faster = [record("LSH", train_seconds=0.012), record("HMOH", train_seconds=1.0)]
+    texts = plots.training_time(faster).axes[0].texts
+    assert texts[0].get_text().strip() == "0.012 s, 0.012 x HMOH"
+    # The interval of two seeds reaches below zero, which the axis cannot show.
+    wide = [record(seed=s, train_seconds=t) for s, t in enumerate([1.0, 9.0])]
+    axes = plots.training_time(wide).axes[0]
+    (bar,) = axes.containers[0].lines[2][0].get_segments()
+    assert bar[0, 0] == pytest.approx(axes.get_xlim()[0]) == 0.5
+    axes.figure.canvas.draw()
     with pytest.raises(ValueError, match="No HMOH on mnist"):
         plots.training_time([record("HCOH")])
 
@@ -477,8 +687,8 @@ def test_stream_curves_and_neighbours_of_the_quickstart():
     assert frames == ["#000000", "#BFBFBF", plots.COLORS[1]]
     written = [text.get_text() for text in axes.texts]
     # One cross beside the wrong neighbour, one in the explanation.
-    assert written[:3] == ["3", "5", plots.CROSS]
-    assert written[-1] == f"{plots.CROSS} wrong class"
+    assert written[:3] == ["3", "5", pictures.CROSS]
+    assert written[-1] == f"{pictures.CROSS} wrong class"
 
 
 def test_the_neighbours_fit_the_width_of_a_readme():

@@ -1,0 +1,318 @@
+"""Hold what all figures share: colours, panels, legends, and the choice of records.
+
+A colour and a marker mean a method. A filled marker means "as described", an open marker
+"as published". Bands and bars are 95 % intervals of the mean over seeds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import matplotlib.pyplot as plt
+import numpy as np
+from matplotlib.artist import Artist
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.ticker import MaxNLocator
+
+from study.evaluation import headline
+from study.statistics import interval
+
+__all__ = [
+    "COLORS",
+    "LINE",
+    "MARKERS",
+    "METHOD_STYLE",
+    "OPEN",
+    "PUBLISHED",
+    "ROLES",
+    "Records",
+    "choose",
+    "few_ticks",
+    "group",
+    "legend",
+    "mean_and_interval",
+    "name_of",
+    "over_seeds",
+    "panels",
+    "score_name",
+    "styles_of",
+    "use_style",
+]
+
+# The palette of Okabe and Ito.
+COLORS = [
+    "#0072B2",  # blue
+    "#D55E00",  # vermillion
+    "#009E73",  # green
+    "#CC79A7",  # purple
+    "#E69F00",  # orange
+    "#56B4E9",  # sky blue
+    "#000000",  # black
+    "#F0E442",  # yellow
+]
+MARKERS = "os^D"
+
+# In the order of legends. Olive and dark red replace yellow, which is hard to see on white.
+METHOD_STYLE = {
+    "LSH": {"color": "#777777", "marker": "X", "linestyle": "--"},
+    "OKH": {"color": "#56B4E9", "marker": "v"},
+    "SketchHash": {"color": "#E69F00", "marker": "s"},
+    "FROSH": {"color": "#999933", "marker": "d"},
+    "AdaptHash": {"color": "#CC79A7", "marker": "<"},
+    "OSH": {"color": "#009E73", "marker": "P"},
+    "MIHash": {"color": "#D55E00", "marker": "^"},
+    "BSODH": {"color": "#0072B2", "marker": "D"},
+    "HCOH": {"color": "#7A0000", "marker": "o"},
+    "HMOH": {"color": "#000000", "marker": "*"},
+}
+METHOD_STYLE["HMOH"] |= {"linewidth": 2.6, "markersize": 10, "zorder": 4}
+# Used where METHOD_STYLE says nothing else.
+LINE = {"linestyle": "-", "linewidth": 1.5, "markersize": 6, "zorder": 3}
+# Replaces a method's own look in runs as published. Its colour and marker stay.
+OPEN = {"markerfacecolor": "white", "linestyle": "-.", "linewidth": 1.5}
+# The end of the labels of runs as published.
+PUBLISHED = ", as published"
+ROLES = {
+    "mnist": "MNIST",
+    "cifar10": "CIFAR-10",
+    "places205": "Places205",
+    "nuswide": "NUS-WIDE",
+}
+Records = Iterable[dict]
+
+
+def use_style() -> None:
+    """Set matplotlib's defaults. Call it once at the top of a notebook."""
+    style = {
+        "figure.figsize": (7, 4),
+        "figure.dpi": 100,
+        "figure.constrained_layout.use": True,
+        "axes.prop_cycle": plt.cycler(color=COLORS),
+        "axes.grid": True,
+        "axes.spines.top": False,
+        "axes.spines.right": False,
+        "grid.alpha": 0.3,
+        "font.size": 11,
+        "legend.frameon": False,
+        "lines.linewidth": 2,
+    }
+    plt.rcParams.update(style)
+
+
+# ---- records -------------------------------------------------------------------------
+
+
+def name_of(record: dict, between: str = " ") -> str:
+    """Return the data set's name: "MNIST" or "udhr205 (STAND-IN for Places205)"."""
+    role = ROLES[record["role"]]
+    if record["stand_in_for"]:
+        return f"{record['dataset']}{between}(STAND-IN for {role})"
+    return role
+
+
+def group(records: Records, key: str) -> dict:
+    """Return {value: records}: numbers in ascending order, other values as they come."""
+    groups: dict = {}
+    for record in records:
+        groups.setdefault(record[key], []).append(record)
+    if all(isinstance(value, int | float) for value in groups):
+        return dict(sorted(groups.items()))
+    return groups
+
+
+def choose(records: Records, need: str, *same: str) -> list[dict]:
+    """Return the records that have the field ``need``, sorted by data set and method.
+
+    They must agree in the fields ``same``, because a mean over a mixture has no meaning.
+    """
+    found = [record for record in records if need in record]
+    if not found:
+        source = "protocol.compare"
+        if need in ("stream", "AUC mAP"):
+            source += "(..., checkpoints=True)"
+        raise ValueError(
+            f"No record has {need!r}, but the figure needs it; pass records of {source}."
+        )
+    for key in same:
+        values = list(group(found, key))
+        if len(values) > 1:
+            raise ValueError(
+                f"The records have {key} {values}, but the figure shows one; "
+                f"pass [r for r in records if r[{key!r}] == {values[0]!r}]."
+            )
+    roles = list(ROLES)
+    found.sort(key=lambda record: _rank(record["label"]))
+    found.sort(key=lambda record: roles.index(record["role"]))
+    return found
+
+
+def _rank(label: str) -> tuple[int, bool]:
+    """Return the place of a label in legends: a caller's own labels after the methods."""
+    methods = list(METHOD_STYLE)
+    method = label.removesuffix(PUBLISHED)
+    rank = methods.index(method) if method in methods else len(methods)
+    return rank, label.endswith(PUBLISHED)
+
+
+def score_name(records: Records) -> str:
+    """Return the headline metric's name for an axis. Data sets may differ in it."""
+    metrics = {headline(record["role"]): record["dataset"] for record in records}
+    if len(metrics) == 1:
+        return next(iter(metrics))
+    return f"mAP ({metrics['mAP@1000']}: mAP@1000)"
+
+
+# ---- seeds ---------------------------------------------------------------------------
+
+
+def over_seeds(records: Records, mark: str = "") -> str:
+    """Return for a title over how many seeds the points of a figure are means.
+
+    Parameters
+    ----------
+    records : iterable of dict
+        The field "x", if there is one, tells points of the same label apart.
+    mark : {"", "band", "bars"}
+        What shows the 95 % interval of the mean.
+    """
+    seeds: dict = {}
+    for record in records:
+        point = tuple(record.get(f) for f in ("dataset", "label", "n_bits", "x"))
+        seeds.setdefault(point, []).append(record["seed"])
+    for (dataset, label, n_bits, _), found in seeds.items():
+        if len(set(found)) < len(found):
+            raise ValueError(
+                f"Several runs of {label!r} on {dataset} at {n_bits} bits have the same seed "
+                f"(seeds {sorted(found)}), but a point is a mean over different seeds; "
+                "give different runs different labels, or pass each run once."
+            )
+    counts = [len(found) for found in seeds.values()]
+    least = min(counts)
+    most = max(counts)
+    if most == 1:
+        return "1 seed"
+    number = f"{most} seeds" if least == most else f"{least} to {most} seeds"
+    if not mark:
+        return f"mean over {number}"
+    return f"{mark}: 95 % interval of the mean over {number}"
+
+
+def mean_and_interval(samples: Sequence[float | None]) -> tuple[float, float, float]:
+    """Return the mean, and both ends of its 95 % interval; without None and nan.
+
+    One sample has no interval, so both ends are the sample.
+    """
+    values = np.array(samples, dtype=float)
+    values = values[np.isfinite(values)]
+    if len(values) == 0:
+        return np.nan, np.nan, np.nan
+    mean = float(values.mean())
+    if len(values) == 1:
+        return mean, mean, mean
+    return mean, *interval(values)
+
+
+# ---- looks ---------------------------------------------------------------------------
+
+
+def styles_of(records: Records) -> dict[str, dict]:
+    """Return how each label is drawn: a method as always, open markers if as published."""
+    labels = group(records, "label")
+    styles = {}
+    for label in labels:
+        name = label.removesuffix(PUBLISHED)
+        styles[name] = LINE | METHOD_STYLE.get(name, {})
+    used = [style.get("color") for style in styles.values()]
+    # Yellow, the last one, is hard to see.
+    visible = COLORS[:-1]
+    spare = [color for color in visible if color not in used] or visible
+    others = [style for style in styles.values() if "color" not in style]
+    for i, style in enumerate(others):
+        style["color"] = spare[i % len(spare)]
+        style["marker"] = "oD^vs"[i % 5]
+    found = {}
+    for label, runs in labels.items():
+        kinds = {bool(run.get("published")) for run in runs}
+        if len(kinds) > 1:
+            raise ValueError(
+                f"The runs {label!r} are partly as described and partly as published, "
+                "but a mean over a mixture has no meaning; give them different labels."
+            )
+        style = styles[label.removesuffix(PUBLISHED)]
+        found[label] = style | OPEN if kinds == {True} else style
+    return found
+
+
+def panels(
+    title: str,
+    n_panels: int,
+    xlabel: str,
+    ylabel: str,
+    n_columns: int = 2,
+    height: float = 2.9,
+    sharey: bool = False,
+) -> tuple[Figure, list[Axes]]:
+    """Return a figure as wide as a notebook, and the axes of its panels."""
+    n_rows = -(-n_panels // n_columns)
+    n_columns = min(n_panels, n_columns)
+    size = (10, n_rows * height + 1.6 if n_rows > 1 else 5)
+    look = {"figsize": size, "layout": "constrained", "sharey": sharey}
+    figure, grid = plt.subplots(n_rows, n_columns, squeeze=False, **look)
+    # The last number of an axis must not touch the first one of the next panel.
+    figure.get_layout_engine().set(w_pad=0.08)
+    figure.suptitle(title)
+    plt.setp(grid, xlabel=xlabel)
+    plt.setp(grid[:, 0], ylabel=ylabel)
+    for axes in grid.flat[n_panels:]:
+        axes.remove()
+    return figure, list(grid.flat[:n_panels])
+
+
+def few_ticks(axes: Axes, n_columns: int) -> None:
+    """Label so few values of x that numbers such as 100,000 do not touch each other.
+
+    Call it when everything is drawn; ``n_columns`` is the number of panels in a row.
+    """
+    longest = max(3, len(f"{axes.get_xlim()[1]:,.0f}"))
+    # In inches: a panel without its margins, and a number with a gap.
+    n_numbers = int(
+        (axes.figure.get_figwidth() / n_columns - 0.6) / (0.1 * longest + 0.15)
+    )
+    locator = MaxNLocator(min(n_numbers, 8), steps=[1, 2, 2.5, 5, 10])
+    axes.xaxis.set_major_locator(locator)
+    axes.xaxis.set_major_formatter("{x:,g}")
+
+
+def legend(figure: Figure, *extra: Artist, n_columns: int = 5) -> Figure:
+    """Add one legend below all panels, methods in the order of METHOD_STYLE.
+
+    A method that is drawn as described and as published has one entry. Two more entries then say
+    what filled and open markers mean. There are fewer columns if the entries are long.
+    """
+    entries = {}
+    for axes in figure.axes:
+        handles, labels = axes.get_legend_handles_labels()
+        entries.update(zip(labels, handles, strict=True))
+    labels = sorted(entries, key=_rank)
+    short = []
+    for label in labels:
+        name = label.removesuffix(PUBLISHED)
+        if name == label or name not in entries:
+            short.append(label)
+    if len(short) < len(labels):
+        look = LINE | {"color": "0.4", "marker": "o"}
+        described = Line2D([], [], label="filled: as described", **look)
+        published = Line2D([], [], label="open: as published", **look | OPEN)
+        extra = (described, published, *extra)
+    for handle in extra:
+        entries[handle.get_label()] = handle
+        short.append(handle.get_label())
+    handles = [entries[label] for label in short]
+    # In inches: a line with its gaps, and a letter.
+    width = 0.75 + 0.092 * max(len(label) for label in short)
+    fitting = max(1, int(figure.get_figwidth() / width))
+    look = {"loc": "outside lower center", "frameon": False}
+    figure.legend(handles, short, ncols=min(n_columns, fitting), **look)
+    return figure
