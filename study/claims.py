@@ -2,55 +2,59 @@
 
 data/paper_claims.json lists the claims: what the paper says and where, the number it prints, and
 how to measure it. A claim is measured from records of `protocol.run` ("measure", see measures.py)
-or in a notebook ("by_hand"). Verdicts are computed, never typed:
+or in a notebook ("by_hand"). Every cell of the paper's tables is a claim too, see `cells`.
+Verdicts are computed, never typed. `statistics` has the rule.
 
-    holds              a printed value is met within .02 or two standard deviations (a gain must
-                       also have the same sign); a gap is above two of its standard deviations
-    fails              the claim does not hold
-    artefact           the claim fails, but it holds with the named fault of the published
-                       benchmark switched on
-    not testable here  the data are a STAND-IN for the paper's, or the profile is "quick";
-                       `Claim.there` has the verdict that these data would give
-    not run here       the notebook has not been run since the claim or the data changed (only
-                       `kept` returns this)
+    right, wrong        an exact fact (algebra, a proof), decided without statistics
+    supported,          an order: something is better, rises or falls
+    contradicted
+    reproduced,         a printed value
+    different
+    undecided           the interval of an order or a value allows both
+    artefact            contradicted or different as described, but supported or reproduced with
+                        what the published code computes (`baselines.METHODS_AS_PUBLISHED`)
+    not testable here   the data are a STAND-IN for the paper's, or the profile is "quick";
+                        `Claim.there` has the verdict that these data would give
+    not run here        the notebook has not been run since the claim, the data or the rule
+                        changed (only `scorecard.kept` returns this)
 """
 
 from __future__ import annotations
 
-import hashlib
-import html
 import json
 import math
 import os
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
-from study import datasets
-from study.measures import PAPER_METHODS, TOLERANCE, Measured, Missing, from_records
-from study.records import write_atomically
+import numpy as np
+
+from baselines import PUBLISHED_FAULTS
+from study import datasets, originals
+from study.measures import PAPER_METHODS, Missing, Sample, agrees, from_records
+from study.statistics import Judgement, judge_order, judge_value
 
 __all__ = [
-    "COUNTS_TYPE",
     "PAPER_METHODS",
+    "TABLES",
     "VERDICTS",
     "Claim",
-    "Measured",
-    "counts",
+    "Exact",
+    "Sample",
+    "all_specs",
+    "blank",
+    "cells",
     "judge",
-    "keep",
-    "kept",
-    "show",
+    "profile",
     "specs",
 ]
 
 ROOT = Path(__file__).parents[1]
 CLAIMS = ROOT / "data" / "paper_claims.json"
-KEPT = ROOT / "build" / "claims"
-
-# The mime type of the counts in the outputs of a notebook.
-COUNTS_TYPE = "application/vnd.hmoh.verdicts+json"
+PRINTED = ROOT / "data" / "paper_results.json"
 
 
 class Verdict(NamedTuple):
@@ -62,13 +66,46 @@ class Verdict(NamedTuple):
 
 
 VERDICTS = {
-    "holds": Verdict("✓", "#00664b", "as the paper says"),
-    "fails": Verdict("✗", "#a63c00", "not as the paper says"),
-    "artefact": Verdict("!", "#8a5a00", "only with a fault of the published benchmark"),
+    "right": Verdict("✓", "#00664b", "an exact fact, as the paper says"),
+    "wrong": Verdict("✗", "#a63c00", "an exact fact, not as the paper says"),
+    "supported": Verdict("✓", "#00664b", "the order is as the paper says"),
+    "contradicted": Verdict("✗", "#a63c00", "the order is not as the paper says"),
+    "reproduced": Verdict("✓", "#00664b", "the printed value, within its margin"),
+    "different": Verdict("✗", "#a63c00", "another value than the printed one"),
+    "undecided": Verdict("~", "#555555", "more seeds are needed"),
+    "artefact": Verdict("!", "#8a5a00", "only with a fault of the published code"),
     "not testable here": Verdict("?", "#00507d", "not measured on the paper's data"),
     "not run here": Verdict("-", "#555555", "its notebook has not been run"),
 }
-NOTHING = Measured(math.nan, data="")
+GOOD = ("right", "supported", "reproduced")
+BAD = ("wrong", "contradicted", "different")
+
+# The tables of accuracy by role, and the notebook that measures each.
+TABLES = {
+    "cifar10": (2, "03_cifar10"),
+    "places205": (3, "04_places205"),
+    "mnist": (4, "02_mnist"),
+    "nuswide": (5, "05_nuswide"),
+}
+QUERIES_TABLE = (6, "09_query_variation")
+# Another split or implementation may change mAP or precision by this much.
+CELL_MARGIN = 0.02
+
+
+@dataclass(frozen=True)
+class Exact:
+    """An exact fact, checked in a notebook without statistics.
+
+    Attributes
+    ----------
+    value : bool or float
+        Whether it is true, or a number that must be equal to the printed one (to 1e-9).
+    why : str
+        What was computed, in words.
+    """
+
+    value: bool | float
+    why: str = ""
 
 
 @dataclass(frozen=True)
@@ -77,16 +114,20 @@ class Claim:
 
     Attributes
     ----------
-    id, section, role, notebook, claim, printed
-        As in data/paper_claims.json.
+    id, section, role, notebook, kind, claim, printed, headline, by_construction
+        As in data/paper_claims.json. The kind of a cell of a table is "cell".
     data : str
         Name of the data set that was measured, "theory", or "" if nothing was measured.
-    measured, spread : float
-        As in `Measured`; nan if nothing was measured.
     verdict : str
         One of `VERDICTS`.
     why : str
         One line that tells a reader what decided the verdict.
+    estimate, low, high, n, p, whole
+        As in `statistics.Judgement`, as described; nan if nothing was measured.
+    as_published : str or None
+        The verdict with what the published code computes; None if that is the same.
+    tables_agree : bool or None
+        Whether the paper's own tables say the same; None if they do not have it.
     stand_in : bool
         Whether the data stand in for the paper's. The verdict is then "not testable here".
     there : str or None
@@ -98,13 +139,22 @@ class Claim:
     section: str
     role: str | None
     notebook: str
+    kind: str
     claim: str
     printed: float | None
-    data: str
-    measured: float
-    spread: float
-    verdict: str
-    why: str
+    headline: bool = False
+    by_construction: bool = False
+    data: str = ""
+    verdict: str = "not run here"
+    why: str = ""
+    estimate: float = math.nan
+    low: float = math.nan
+    high: float = math.nan
+    n: int = 0
+    p: float = math.nan
+    whole: float | None = None
+    as_published: str | None = None
+    tables_agree: bool | None = None
     stand_in: bool = False
     there: str | None = None
 
@@ -126,14 +176,18 @@ def specs(notebook: str | None = None) -> dict[str, dict]:
     return found
 
 
+@cache
+def _printed() -> dict:
+    return json.loads(PRINTED.read_text(encoding="utf-8"))
+
+
 # ---- judging -------------------------------------------------------------------------
 
 
 def judge(
     notebook: str,
     records: Sequence[dict],
-    by_hand: Mapping[str, Measured] | None = None,
-    fault_records: Mapping[str, Sequence[dict]] | None = None,
+    by_hand: Mapping[str, Sample | Exact] | None = None,
 ) -> list[Claim]:
     """Return all claims of a notebook with their verdicts; none may be left out.
 
@@ -143,95 +197,174 @@ def judge(
         Name of the notebook, like "02_mnist".
     records : sequence of dict
         Results of `protocol.run`, of any data sets. A claim uses those of its role that were made
-        with the paper's settings (no "params").
+        with the paper's settings (no "params"). Those with "published" are used for the judgement
+        as published.
     by_hand : mapping, optional
-        Id of a claim -> `Measured`, for the claims that have "by_hand".
-    fault_records : mapping, optional
-        Name of a fault ("fault" of a claim) -> records made with it. They replace the records of
-        the same method at the same code length.
+        Id of a claim -> `Sample` or `Exact`, for the claims that have "by_hand".
     """
     by_hand = by_hand or {}
-    fault_records = fault_records or {}
     wanted = specs(notebook)
     claims = []
     errors = []
     hand = {name for name, spec in wanted.items() if "by_hand" in spec}
     for name in by_hand.keys() - hand:
         errors.append(f"{name}: not a claim to be measured by hand here")
-    faults = {spec.get("fault") for spec in wanted.values()}
-    for name in fault_records.keys() - faults:
-        errors.append(f"{name}: not a fault of these claims")
     for name, spec in wanted.items():
         try:
-            if "measure" in spec:
-                measured = from_records(spec, records, fault_records)
-            elif name in by_hand:
-                measured = by_hand[name]
-            else:
-                raise Missing(f"by_hand has no entry: {spec['by_hand']}")
+            claims.append(_measured_claim(spec, records, by_hand))
         except Missing as missing:
-            if _profile() == "quick" and "measure" in spec:
-                why = f"quick profile: {missing}"
-                claims.append(
-                    _claim(spec, NOTHING, verdict="not testable here", why=why)
-                )
+            if profile() == "quick" and "measure" in spec:
+                claims.append(_not_measured(spec, f"quick profile: {missing}"))
             else:
                 errors.append(f"{name}: {missing}")
-        else:
-            claims.append(_settle(spec, measured))
     if errors:
         listed = "\n  ".join(errors)
         raise ValueError(f"the claims of {notebook} cannot be settled.\n  {listed}")
     return claims
 
 
-def _holds(spec: dict, m: Measured) -> bool:
-    measure = spec.get("measure", {})
-    printed = spec["printed"]
-    if printed is None:
-        return m.strength(measure.get("slack", 0)) > 2
-    allowed = TOLERANCE
-    if not math.isnan(m.spread):
-        allowed = max(TOLERANCE, 2 * m.spread)
-    if measure.get("is") == "gain" and not m.value * printed > 0:
-        # A small loss is not a gain of 1 %, although the two are close.
-        return False
-    return abs(m.value - printed) <= allowed
+def cells(role: str, records: Sequence[dict], table: int | None = None) -> list[Claim]:
+    """Return every cell of a table of the paper as a judged claim of kind "cell".
+
+    Parameters
+    ----------
+    role : {"mnist", "cifar10", "places205", "nuswide"}
+    records : sequence of dict
+        As in `judge`. Cells that the records do not have are "not testable here".
+    table : int, optional
+        6 for the numbers of queries on Places205. By default the table of mAP and Precision@H2.
+    """
+    claims = []
+    for spec in _cell_specs(role, table).values():
+        try:
+            claims.append(_settle(spec, from_records(spec, records)))
+        except Missing as missing:
+            claims.append(_not_measured(spec, str(missing)))
+    return claims
 
 
-def _claim(spec: dict, m: Measured, **judged) -> Claim:
-    """Return a claim with the fields of its entry, of its measurement, and as judged."""
-    names = ("id", "section", "role", "notebook", "claim", "printed")
+def _cell_specs(role: str, table: int | None = None) -> dict[str, dict]:
+    """Return id -> entry of every cell of a table, of the form of data/paper_claims.json."""
+    number, notebook = QUERIES_TABLE if table == QUERIES_TABLE[0] else TABLES[role]
+    common = {"section": f"Table {number}", "role": role, "notebook": notebook}
+    common |= {"kind": "cell", "unit": "precision", "margin": CELL_MARGIN}
+    found = {}
+    if table == QUERIES_TABLE[0]:
+        for n, row in _printed()["variation_places205_32bit_mAP@1000"].items():
+            for method, (printed, _) in row.items():
+                name = f"table6-{n}-{method}"
+                words = f"{method}, 32 bits, {n} queries per class: mAP@1000."
+                measure = {"is": "value", "metric": "mAP", "method": method}
+                measure |= {"bits": 32, "queries": int(n) * 205}
+                found[name] = common | {"id": name, "claim": words}
+                found[name] |= {"printed": printed, "measure": measure}
+        return found
+    for method, metrics in _printed()["results"][role].items():
+        for metric, by_length in metrics.items():
+            for n_bits, printed in by_length.items():
+                name = f"table{number}-{metric}-{method}-{n_bits}"
+                words = f"{method}, {n_bits} bits: {metric}."
+                measure = {"is": "value", "metric": metric, "method": method}
+                measure["bits"] = int(n_bits)
+                found[name] = common | {"id": name, "claim": words}
+                found[name] |= {"printed": printed, "measure": measure}
+    return found
+
+
+def _measured_claim(spec: dict, records: Sequence[dict], by_hand: Mapping) -> Claim:
+    """Return a claim with its verdict; `Missing` is raised if it was not measured."""
+    name = spec["id"]
+    if "measure" in spec:
+        return _settle(spec, from_records(spec, records))
+    if name not in by_hand:
+        raise Missing(f"by_hand has no entry: {spec['by_hand']}")
+    measured = by_hand[name]
+    if isinstance(measured, Exact) != (spec["kind"] == "exact"):
+        need = "Exact" if spec["kind"] == "exact" else "Sample"
+        raise Missing(f"kind {spec['kind']!r} needs claims.{need}, not {measured!r}")
+    if isinstance(measured, Exact):
+        return _settle_exact(spec, measured)
+    if spec["role"] is not None and not _is_data(measured.data):
+        need = 'pass Sample(data=...), the name of a data set or "random features, ..."'
+        raise Missing(f"the claim is about {spec['role']}, not {measured.data}; {need}")
+    return _settle(spec, measured)
+
+
+def _fields(spec: dict) -> dict:
+    """Return what a claim takes over from its entry, and what the tables say."""
+    names = ("id", "section", "role", "notebook", "kind", "claim", "printed")
     fields = {name: spec[name] for name in names}
-    value = float(m.value)
-    spread = float(m.spread)
-    return Claim(**fields, data=m.data, measured=value, spread=spread, **judged)
+    fields["headline"] = spec.get("headline", False)
+    fields["by_construction"] = spec.get("by_construction", False)
+    if spec["kind"] != "cell":
+        fields["tables_agree"] = agrees(spec, _printed())
+    return fields
 
 
-def _settle(spec: dict, m: Measured) -> Claim:
-    """Return the claim with the verdict that the measurement gives."""
-    verdict = "holds" if _holds(spec, m) else "fails"
-    why = f"{m.why} {m}".strip()
-    if spec["printed"] is not None:
-        why += f", printed {spec['printed']:g}"
-    if verdict == "fails" and m.fault is not None:
-        if _holds(spec, m.fault):
+def _not_measured(spec: dict, why: str) -> Claim:
+    return Claim(**_fields(spec), verdict="not testable here", why=why)
+
+
+def _settle_exact(spec: dict, exact: Exact) -> Claim:
+    value = exact.value
+    why = exact.why
+    estimate = math.nan
+    if isinstance(value, (bool, np.bool_)):
+        is_right = bool(value)
+    elif spec["printed"] is None:
+        raise Missing(f"the paper prints no number, so {value!r} must be True or False")
+    else:
+        is_right = abs(value - spec["printed"]) <= 1e-9
+        why = f"{why} {value:g}, printed {spec['printed']:g}".strip()
+        estimate = float(value)
+    return Claim(
+        **_fields(spec),
+        data="theory",
+        verdict="right" if is_right else "wrong",
+        why=why,
+        estimate=estimate,
+    )
+
+
+def _judge(spec: dict, values) -> Judgement:
+    """Return what a sample shows about a claim."""
+    if spec["kind"] != "order":
+        return judge_value(values, spec["printed"], spec["margin"], spec["unit"])
+    if not isinstance(values, list) or not isinstance(values[0], Mapping):
+        values = [values if isinstance(values, Mapping) else {"": values}]
+    measure = spec.get("measure", {})
+    return judge_order(values, measure.get("most", False), measure.get("slack", 0))
+
+
+def _settle(spec: dict, sample: Sample) -> Claim:
+    """Return the claim with the verdict that the measurements give."""
+    described = _judge(spec, sample.values)
+    verdict = described.verdict
+    why = _words(spec, described, sample)
+    as_published = None
+    if sample.published is not None:
+        published = _judge(spec, sample.published)
+        as_published = published.verdict
+        why += f"; as published: {as_published}, {_numbers(published)}"
+        if verdict in BAD and as_published in GOOD:
             verdict = "artefact"
-        why += f"; with {spec.get('fault', 'the fault')}: {m.fault}"
-    has_value = not math.isnan(m.value)
-    if not has_value:
-        why = f"no value: {m.why}" if m.why else "no value"
+            # A measurement by hand as published has all the faults.
+            faults = sample.faults or PUBLISHED_FAULTS.values()
+            why += f" ({'; '.join(faults)})"
+    fields = _fields(spec) | {"data": sample.data, "as_published": as_published}
+    numbers = ("estimate", "low", "high", "n", "p", "whole")
+    fields |= {name: getattr(described, name) for name in numbers}
 
-    stand_in = m.stand_in or spec["role"] not in (None, m.data)
-    small = _profile() == "quick" and spec["role"] is not None
+    stand_in = _is_stand_in(spec["role"], sample.data)
+    small = profile() == "quick" and spec["role"] is not None
     if not stand_in and not small:
-        return _claim(spec, m, verdict=verdict, why=why)
+        return Claim(**fields, verdict=verdict, why=why)
+    source = f"STAND-IN {sample.data}" if stand_in else "quick profile"
+    has_value = described.n > 0
     if has_value:
         why = f"{verdict} there, {why}"
-    source = f"STAND-IN {m.data}" if stand_in else "quick profile"
-    return _claim(
-        spec,
-        m,
+    return Claim(
+        **fields,
         verdict="not testable here",
         why=f"{source}: {why}",
         stand_in=stand_in,
@@ -239,122 +372,53 @@ def _settle(spec: dict, m: Measured) -> Claim:
     )
 
 
-# ---- keeping and showing -------------------------------------------------------------
+def _is_data(name: str) -> bool:
+    """Tell whether this names a data set, or random features of the paper's shape."""
+    is_data_set = name in datasets.SHIPPED or name in originals.ORIGINALS
+    return is_data_set or name.startswith("random features")
 
 
-def _profile() -> str:
+def _is_stand_in(role: str | None, data: str) -> bool:
+    """Tell whether data are a data set other than the one that the claim is about."""
+    is_random = data.startswith("random features")
+    return role not in (None, data) and not is_random
+
+
+def _words(spec: dict, judged: Judgement, sample: Sample) -> str:
+    """Return in words what decided."""
+    if judged.n == 0:
+        reason = ": ".join(filter(None, [sample.why, judged.case]))
+        return f"no value: {reason}" if reason else "no value"
+    parts = [sample.why]
+    if judged.case:
+        parts.append(f"{':' if sample.why else ''} {judged.case}")
+    parts.append(f" {_numbers(judged)} of {judged.n} {sample.over}")
+    if spec["printed"] is not None:
+        parts.append(f", printed {spec['printed']:g} within {judged.margin:.3g}")
+    if judged.whole is not None:
+        parts.append(f", whole with probability {judged.whole:.2f}")
+    return "".join(parts).strip()
+
+
+def _numbers(judged: Judgement) -> str:
+    if judged.n < 2:
+        return f"{judged.estimate:.3f}"
+    return f"{judged.estimate:.3f} [{judged.low:.3f}, {judged.high:.3f}]"
+
+
+def profile() -> str:
+    """Return the profile of this session, "paper" or "quick"."""
     return os.environ.get("HMOH_PROFILE", "paper")
 
 
-def _digest(spec: dict, data: str) -> str:
-    """Return a text that changes with the entry of a claim or with the data it rests on."""
-    fingerprint = ""
-    if data not in ("", "theory"):
-        fingerprint = datasets.fingerprint(data)
-    text = json.dumps([spec, fingerprint], sort_keys=True)
-    return hashlib.sha256(text.encode()).hexdigest()
+def all_specs() -> dict[str, dict]:
+    """Return the entries of all claims, those of the tables' cells last."""
+    found = specs()
+    for role in TABLES:
+        found |= _cell_specs(role)
+    return found | _cell_specs("places205", QUERIES_TABLE[0])
 
 
-def keep(claims: Sequence[Claim]) -> None:
-    """Write judged claims to build/claims, where `kept` reads them.
-
-    They replace the claims that were kept for the same notebook before.
-    """
-    listed = specs()
-    rows = {}
-    for claim in claims:
-        row = asdict(claim)
-        row["digest"] = _digest(listed[claim.id], claim.data)
-        rows.setdefault(claim.notebook, []).append(row)
-    for notebook, own in rows.items():
-        path = KEPT / _profile() / f"{notebook}.json"
-        write_atomically(path, json.dumps(own, indent=1))
-
-
-def kept() -> list[Claim]:
-    """Return all claims of the paper as they were last kept.
-
-    A claim is "not run here" if it was never kept, or if its entry in data/paper_claims.json or the
-    data that it rests on have changed since.
-    """
-    listed = specs()
-    valid = {}
-    for path in (KEPT / _profile()).glob("*.json"):
-        for row in json.loads(path.read_text(encoding="utf-8")):
-            spec = listed.get(row["id"])
-            if spec and row.pop("digest") == _digest(spec, row["data"]):
-                valid[row["id"]] = Claim(**row)
-    claims = []
-    for name, spec in listed.items():
-        why = f"run notebooks/{spec['notebook']}.ipynb"
-        blank = _claim(spec, NOTHING, verdict="not run here", why=why)
-        claims.append(valid.get(name, blank))
-    return claims
-
-
-def counts(claims: Iterable[Claim]) -> dict[str, int]:
-    """Return how many claims have each verdict, in the order of `VERDICTS`.
-
-    >>> counts([])
-    {'holds': 0, 'fails': 0, 'artefact': 0, 'not testable here': 0, 'not run here': 0}
-    """
-    verdicts = [claim.verdict for claim in claims]
-    return {verdict: verdicts.count(verdict) for verdict in VERDICTS}
-
-
-class show:
-    """Claims as a table: HTML in Jupyter, plain text elsewhere.
-
-    Jupyter also stores the counts of the verdicts in the notebook, as `COUNTS_TYPE`.
-    """
-
-    def __init__(self, claims: Sequence[Claim]):
-        self.claims = claims
-
-    @property
-    def summary(self) -> str:
-        """One line with the counts that are not 0."""
-        found = [f"{n} {verdict}" for verdict, n in counts(self.claims).items() if n]
-        return f"{len(self.claims)} claims: {', '.join(found)}"
-
-    def __repr__(self) -> str:
-        lines = [self.summary]
-        for c in self.claims:
-            symbol = VERDICTS[c.verdict].symbol
-            lines.append(f"{symbol} {c.verdict}: {c.claim} (Sec. {c.section})")
-            lines.append(f"    {c.why}")
-        return "\n".join(lines)
-
-    def _repr_html_(self) -> str:
-        names = ["Sec.", "claim", "printed", "measured", "data", "verdict", "why"]
-        rows = ["".join(f"<th>{name}</th>" for name in names)]
-        listed = specs()
-        for claim in self.claims:
-            note = listed.get(claim.id, {}).get("note", "")
-            rows.append(_html_row(claim, note))
-        table = "".join(f"<tr>{row}</tr>" for row in rows)
-        return f"<p><b>{self.summary}</b></p><table>{table}</table>"
-
-    def _repr_mimebundle_(self, include=None, exclude=None) -> dict:
-        return {
-            "text/plain": repr(self),
-            "text/html": self._repr_html_(),
-            COUNTS_TYPE: counts(self.claims),
-        }
-
-
-def _html_row(c: Claim, note: str) -> str:
-    """Return the cells of one claim.
-
-    The note is about an error of the paper, or says how its words are read.
-    """
-    words = html.escape(c.claim)
-    if note:
-        words += f"<br><small>{html.escape(note)}</small>"
-    printed = "" if c.printed is None else f"{c.printed:g}"
-    measured = "" if math.isnan(c.measured) else f"{c.measured:.3f}"
-    symbol, colour, _ = VERDICTS[c.verdict]
-    verdict = f'<b style="color:{colour}">{symbol}&nbsp;{c.verdict}</b>'
-    why = html.escape(c.why)
-    cells = [c.section, words, printed, measured, c.data, verdict, why]
-    return "".join(f'<td style="text-align:left">{cell}</td>' for cell in cells)
+def blank(spec: dict) -> Claim:
+    """Return the claim of an entry that has not been measured."""
+    return Claim(**_fields(spec), why=f"run notebooks/{spec['notebook']}.ipynb")

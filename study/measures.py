@@ -1,203 +1,273 @@
 """Measure a claim of the paper from records of `protocol.run`.
 
 "measure" in the claim's entry of data/paper_claims.json has one of the kinds below. "mAP" is
-mAP@1000 on Places205, as in the paper's tables. The shortest training time is the best.
+mAP@1000 on Places205, as in the paper's tables.
 
     value   the metric of a method at a code length; with "samples", after that share of the stream
     gain    the mean over code lengths of a/b - 1, where b is the best of "over" at that length
     order   at every length, each entry of "ranking" is better than the next. "*" means all of
             `PAPER_METHODS` that are not named. "HMOH@0.1" is HMOH after a tenth of the stream.
-            The worst case decides; with "most" the middle length decides. "slack" is the
-            deficit that the better method may have, where the paper says "similar".
+            With "most" it is said of more than half of the lengths. "slack" is the deficit that
+            the better method may have, where the paper says "similar".
     change  the metric of a method rises from each length to the next, or falls with "sign" -1.
-            The worst step decides. With several methods it is true of each, with "most" of more
-            than half.
+            With several methods it is said of each, with "most" of more than half.
+
+A claim is measured twice: as described, with `baselines.METHODS`, and as published, with
+`baselines.METHODS_AS_PUBLISHED` and the changes to "measure" that "published" of its entry lists.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import chain, pairwise
 
 import numpy as np
 
+from baselines import PUBLISHED_FAULTS
 from study.evaluation import headline
-from study.statistics import sd
 
-__all__ = ["PAPER_METHODS", "TOLERANCE", "Measured", "Missing", "from_records"]
+__all__ = [
+    "EVALUATION_FAULTS",
+    "PAPER_METHODS",
+    "Missing",
+    "Sample",
+    "agrees",
+    "from_records",
+    "order_cases",
+]
 
 # The methods of the paper's tables.
 PAPER_METHODS = ["OKH", "SketchHash", "AdaptHash", "OSH",
                  "MIHash", "BSODH", "HCOH", "HMOH"]  # fmt: skip
-# Another split or implementation may change a value by this much. A gap measured with
-# a single seed must exceed it.
-TOLERANCE = 0.02
+# What the published evaluation does, by the change in "published" of a claim.
+EVALUATION_FAULTS = {
+    "mAP int8": "similarities are cast to int8, which saturates above 127 "
+    "(lmbxmu/mycode, ONLINE_HASHING_UTILS/evaluate.m, lines 97 to 106)",
+}
+# Half a unit of the last digit: of the paper's tables, and of the gains in its text.
+ROUNDING = 0.0005
+GAIN_ROUNDING = 0.000005
 
 
 @dataclass(frozen=True)
-class Measured:
-    """A measurement of one claim, made by hand in a notebook or from records.
+class Sample:
+    """Measurements of one claim: one for each seed, made in a notebook or from records.
 
     Attributes
     ----------
-    value : float
-        The value to compare with the printed one. For a claim without a printed value, a gap that
-        is positive in the direction of the claim.
-    spread : float
-        Standard deviation of ``value``: 0 for an exact fact, nan for a single seed.
+    values : (n_seeds,) numbers, dict, or list of dict
+        For a printed value: the value for each seed. For an order: the gap in the direction of
+        the claim for each seed, or a dict of such gaps by case, which must all be positive, or a
+        list of such dicts, one for each code length. nan stands for a seed that is missing.
     data : str
-        Name of the data set, or "theory" for algebra and simulations. Data other than the claim's
-        own are a stand-in, even if ``stand_in`` is False.
-    fault : Measured, optional
-        The same measurement with the claim's fault of the published benchmark switched on.
+        Name of the data set. "theory" is a simulation; random features are described in words.
+    published : as `values`, optional
+        The same with `baselines.METHODS_AS_PUBLISHED`.
     why : str
-        What was measured, in words. The numbers are added after it.
+        What was measured, in words.
+    over : {"seeds", "queries"}
+        What the samples are. Queries take the place of seeds where there is a single seed.
+    faults : tuple of str
+        What the published code does that `published` has and `values` has not.
     """
 
-    value: float
-    spread: float = math.nan
+    values: Sequence[float] | Mapping[str, Sequence[float]] | list[dict]
     data: str = "theory"
-    stand_in: bool = False
-    fault: Measured | None = None
+    published: Sequence[float] | Mapping[str, Sequence[float]] | list[dict] | None = (
+        None
+    )
     why: str = ""
-
-    def strength(self, slack: float = 0.0) -> float:
-        """Return ``value`` plus ``slack`` in units of the spread.
-
-        With a single seed, `TOLERANCE` counts as two standard deviations.
-
-        >>> Measured(0.05, spread=0.01).strength(), Measured(0.03).strength()
-        (5.0, 3.0)
-        >>> Measured(-1, spread=0).strength()
-        -inf
-        """
-        if math.isnan(self.value):
-            return -math.inf
-        gap = self.value + slack
-        spread = TOLERANCE / 2 if math.isnan(self.spread) else self.spread
-        if spread:
-            return gap / spread
-        return math.copysign(math.inf, gap) if gap else 0.0
-
-    def __str__(self) -> str:
-        if math.isnan(self.spread):
-            return f"{self.value:.3f} (one seed)"
-        return f"{self.value:.3f} ±{self.spread:.3f}"
+    over: str = "seeds"
+    faults: tuple[str, ...] = ()
 
 
 class Missing(LookupError):
     """A record that a claim needs does not exist."""
 
 
+# ---- where values come from ----------------------------------------------------------
+
+
 class _Runs:
     """The records for one claim: of one data set and split, with the paper's settings."""
 
-    def __init__(
-        self, spec: dict, records: Iterable[dict], faulty: Iterable[dict] = ()
-    ):
+    def __init__(self, spec: dict, records: Iterable[dict], published: bool = False):
         self.role = spec["role"]
-        split = spec["measure"].get("split", "paper")
-        plain = [r for r in records if r["role"] == self.role and _has_no_changes(r)]
+        measure = spec["measure"]
+        split = measure.get("split", "paper")
+        plain = [r for r in records if r["role"] == self.role and not r["params"]]
         if not plain:
             raise Missing(f"no records of {self.role} with the paper's settings")
         # The paper's own data are preferred to a stand-in.
         first = min(plain, key=lambda r: r["stand_in_for"] is not None)
         self.data = first["dataset"]
-        self.stand_in = first["stand_in_for"] is not None
+        own = [r for r in plain if r["dataset"] == self.data and r["split"] == split]
+        if "queries" in measure:
+            own = [r for r in own if r["n_queries"] == measure["queries"]]
+        self.records = own
+        self.published = published
+        # The methods, among those asked for, that ran as published.
+        self.used = set()
+        # Whether values of queries were returned.
+        self.over_queries = False
 
-        def matches(record: dict) -> bool:
-            return record["dataset"] == self.data and record["split"] == split
-
-        # Records with a fault replace those of the same method and length.
-        faulty = [r for r in faulty if matches(r)]
-        replaced = {(r["method"], r["n_bits"]) for r in faulty}
-        self.records = faulty
-        for record in plain:
-            key = record["method"], record["n_bits"]
-            if matches(record) and key not in replaced:
-                self.records.append(record)
-
-    def values(
-        self, name: str, n_bits: int, metric: str, queries: bool = False
-    ) -> dict[int, np.ndarray]:
-        """Return seed -> array with one value.
-
-        With ``queries`` the array has the values of all queries, if the record has them.
-        """
+    def values(self, name: str, n_bits: int, metric: str) -> dict[int, np.ndarray]:
+        """Return seed -> the value; for a single seed, -> the values of all queries if known."""
         method, _, share = name.partition("@")
         if metric == "mAP":
             metric = headline(self.role)
+        field = "stream" if share else metric
         found = {}
-        for record in self.records:
-            if record["method"] != method or record["n_bits"] != n_bits:
-                continue
-            values = _read(record, metric, share, queries)
-            if values is not None:
-                # None in a record (the method cannot encode yet) becomes nan.
-                found[record["seed"]] = np.array(values, float)
+        if self.published:
+            found = self._find(method, n_bits, field, published=True)
+        if found:
+            self.used.add(method)
+        else:
+            found = self._find(method, n_bits, field, published=False)
         if not found:
             needed = "checkpoints" if share else repr(metric)
             raise Missing(f"no record of {method} at {n_bits} bits with {needed}")
+        one_seed = len(found) == 1
+        result = {}
+        for seed, record in found.items():
+            result[seed] = np.array(_read(record, metric, share, one_seed), float)
+            self.over_queries |= len(result[seed]) > 1
+        return result
+
+    def _find(self, method: str, n_bits: int, field: str, published: bool) -> dict:
+        """Return seed -> record, of those that have a field. Not all seeds have curves."""
+        found = {}
+        for record in self.records:
+            place = record["method"], record["n_bits"], record["published"]
+            if place != (method, n_bits, published) or field not in record:
+                continue
+            if found.setdefault(record["seed"], record) is not record:
+                raise ValueError(
+                    f"two records of {method} at {n_bits} bits have seed {record['seed']}; "
+                    "pass each once."
+                )
         return found
 
-    def gap(
-        self, metric: str, better: tuple[str, int], worse: tuple[str, int], why: str
-    ) -> Measured:
-        """Return the paired difference of two (method, length).
 
-        For training times it is the share by which the worse one takes longer. Each seed gives the
-        mean over the queries that both have. The spread is the larger of two numbers: the standard
-        deviation of these means over seeds, and their standard error over queries.
-        """
-        a = self.values(*better, metric, queries=True)
-        b = self.values(*worse, metric, queries=True)
-        is_time = metric == "train_seconds"
-        means = []
-        errors = []
-        for seed in _common_seeds([a, b]):
-            pairs = b[seed] / a[seed] - 1 if is_time else a[seed] - b[seed]
-            if len(pairs) > 1:
-                pairs = pairs[~np.isnan(pairs)]
-            means.append(pairs.mean())
-            errors.append(sd(pairs) / math.sqrt(len(pairs)))
-        spread = float(np.fmax(sd(means), np.mean(errors)))
-        return self.measured(np.mean(means), spread, why)
+class _Printed:
+    """The paper's own tables, in place of records: one seed, no curves."""
 
-    def measured(self, value: float, spread: float, why: str = "") -> Measured:
-        """Return a measurement on the data of these records."""
-        return Measured(float(value), spread, self.data, self.stand_in, why=why)
+    used = frozenset()
+    data = "the paper's tables"
+
+    def __init__(self, role: str, tables: dict):
+        self.role = role
+        self.tables = tables
+
+    def values(self, name: str, n_bits: int, metric: str) -> dict[int, np.ndarray]:
+        if metric == "mAP":
+            metric = headline(self.role)
+        if metric == "train_seconds" and n_bits == 32:
+            times = self.tables["training_seconds_32bit"]
+            found = times.get(name, {}).get(self.role)
+        else:
+            of_method = self.tables["results"][self.role].get(name, {})
+            found = of_method.get(metric, {}).get(str(n_bits))
+        if found is None:
+            raise Missing(f"the tables have no {metric} of {name} at {n_bits} bits")
+        return {0: np.array([found], float)}
 
 
-def _has_no_changes(record: dict) -> bool:
-    """Return whether a method ran with the paper's settings, under its own name."""
-    return record["label"] == record["method"] and not record["params"]
-
-
-def _read(record: dict, metric: str, share: str, queries: bool) -> list | None:
-    """Return the values of a metric in a record, or None if it has none.
+def _read(record: dict, metric: str, share: str, queries: bool) -> list:
+    """Return the value of a metric in a record, or the values of its queries.
 
     ``share`` of the stream, if not "", selects the value at the nearest checkpoint.
     """
     if share:
-        if "stream" not in record:
-            return None
         wanted = float(share) * record["n_stream"]
         nearest = np.argmin(np.abs(np.array(record["samples"]) - wanted))
+        # None in a record (the method cannot encode yet) becomes nan.
         return [record["stream"][nearest]]
     if queries and metric in record.get("per_query", {}):
         return record["per_query"][metric]
-    if metric in record:
-        return [record[metric]]
-    return None
+    return [record[metric]]
 
 
-def _common_seeds(by_seed: Iterable[Mapping[int, object]]) -> list[int]:
-    common = set.intersection(*map(set, by_seed))
+def _paired(a: dict[int, np.ndarray], b: dict[int, np.ndarray]) -> dict:
+    """Return seed -> the pair of values, for the seeds that both have."""
+    common = sorted(a.keys() & b.keys())
     if not common:
         raise Missing("no seed that all its records share")
-    return sorted(common)
+    pairs = {}
+    for seed in common:
+        pair = a[seed], b[seed]
+        # Queries of one method cannot be paired with the mean of another.
+        if len(pair[0]) != len(pair[1]):
+            pair = _mean(pair[0]), _mean(pair[1])
+        pairs[seed] = pair
+    return pairs
+
+
+def _mean(values: np.ndarray) -> np.ndarray:
+    """Return the mean of the values that are known, as an array of one; nan if there are none."""
+    known = values[~np.isnan(values)]
+    return np.array([known.mean() if len(known) else np.nan])
+
+
+def _in_columns(by_seed: Sequence[dict[int, np.ndarray]]) -> list[np.ndarray]:
+    """Return the dicts as arrays with one place for each seed of any of them, nan if missing.
+
+    If there is a single seed, the values of its queries are returned as they are.
+    """
+    seeds = sorted(set().union(*by_seed))
+    if len(seeds) == 1:
+        return [found[seeds[0]] for found in by_seed]
+    missing = np.array([np.nan])
+    columns = []
+    for found in by_seed:
+        column = [_mean(found.get(seed, missing)) for seed in seeds]
+        columns.append(np.concatenate(column))
+    return columns
+
+
+# ---- the kinds of measurement --------------------------------------------------------
+
+
+def _lengths(measure: dict) -> list[int]:
+    return np.atleast_1d(measure["bits"]).tolist()
+
+
+def _value(measure: dict, runs) -> np.ndarray:
+    name = measure["method"]
+    if "samples" in measure:
+        name = f"{name}@{measure['samples']}"
+    found = runs.values(name, _lengths(measure)[0], measure["metric"])
+    return _in_columns([found])[0]
+
+
+def _gain(measure: dict, runs) -> np.ndarray:
+    gains = [a / b - 1 for a, b in _gain_pairs(measure, runs)]
+    return np.mean(gains, axis=0)
+
+
+def _gain_pairs(measure: dict, runs) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Return for each length the values of the method and of the best rival, seed by seed."""
+    method = measure["method"]
+    # The first group is the method itself, so that "*" does not include it.
+    groups = _expand([method, *measure["over"]])[1:]
+    rivals = list(chain.from_iterable(groups))
+    pairs = []
+    for n_bits in _lengths(measure):
+        own = runs.values(method, n_bits, measure["metric"])
+        over = [runs.values(rival, n_bits, measure["metric"]) for rival in rivals]
+        best = max(over, key=lambda found: _mean(np.concatenate([*found.values()])))
+        pairs.append(_paired(own, best))
+    common = sorted(set.intersection(*(set(pair) for pair in pairs)))
+    if not common:
+        raise Missing("no seed that all its records share")
+    columns = []
+    for pair in pairs:
+        # A gain is a ratio of means, so the queries of a single seed are averaged.
+        a = [_mean(pair[seed][0]) for seed in common]
+        b = [_mean(pair[seed][1]) for seed in common]
+        columns.append((np.concatenate(a), np.concatenate(b)))
+    return columns
 
 
 def _expand(ranking: list) -> list[list[str]]:
@@ -208,115 +278,138 @@ def _expand(ranking: list) -> list[list[str]]:
     return [others if group == ["*"] else group for group in groups]
 
 
-def _measure(measure: dict, metric: str, runs: _Runs) -> Measured:
-    """Return one measurement, of a kind that the docstring of the module explains."""
-    kind = measure["is"]
-    if kind == "value":
-        return _measure_value(measure, metric, runs)
-    if kind == "gain":
-        return _measure_gain(measure, metric, runs)
-    if kind == "order":
-        return _worst_case(_order_cases(measure, metric, runs), measure)
-    return _worst_case(_change_cases(measure, metric, runs), measure)
+def order_cases(ranking: list) -> list[tuple[str, str]]:
+    """Return the pairs (better, worse) that a ranking claims.
 
-
-def _lengths(measure: dict) -> list[int]:
-    return np.atleast_1d(measure["bits"]).tolist()
-
-
-def _measure_value(measure: dict, metric: str, runs: _Runs) -> Measured:
-    name = measure["method"]
-    if "samples" in measure:
-        name = f"{name}@{measure['samples']}"
-    by_seed = runs.values(name, _lengths(measure)[0], metric)
-    values = np.concatenate(list(by_seed.values()))
-    why = "it cannot encode yet" if np.isnan(values).any() else ""
-    return runs.measured(values.mean(), sd(values), why)
-
-
-def _measure_gain(measure: dict, metric: str, runs: _Runs) -> Measured:
-    method = measure["method"]
-    # The first group is the method itself, so that "*" does not include it.
-    groups = _expand([method, *measure["over"]])[1:]
-    rivals = list(chain.from_iterable(groups))
-    gains = []
-    for n_bits in _lengths(measure):
-        own = runs.values(method, n_bits, metric)
-        over = [runs.values(rival, n_bits, metric) for rival in rivals]
-        best = max(over, key=lambda values: np.mean(list(values.values())))
-        seeds = _common_seeds([own, best])
-        gains.append({s: float(own[s][0] / best[s][0]) - 1 for s in seeds})
-    means = []
-    for seed in _common_seeds(gains):
-        means.append(np.mean([gain[seed] for gain in gains]))
-    return runs.measured(np.mean(means), sd(means))
-
-
-def _order_cases(measure: dict, metric: str, runs: _Runs) -> list[list[Measured]]:
-    """Return for each code length the gaps between all that must be in order."""
-    steps = []
-    for above, below in pairwise(_expand(measure["ranking"])):
+    >>> order_cases([["HMOH", "HCOH"], "LSH"])
+    [('HMOH', 'LSH'), ('HCOH', 'LSH')]
+    """
+    pairs = []
+    for above, below in pairwise(_expand(ranking)):
         for better in above:
-            steps += [(better, worse) for worse in below]
+            pairs += [(better, worse) for worse in below]
+    return pairs
+
+
+def _gaps(cases: dict[str, tuple], metric: str, runs) -> dict[str, np.ndarray]:
+    """Return the paired differences of each case, (name, bits) minus (name, bits)."""
+    gaps = []
+    for better, worse in cases.values():
+        pairs = _paired(runs.values(*better, metric), runs.values(*worse, metric))
+        if metric == "train_seconds":
+            gaps.append({seed: np.log(b / a) for seed, (a, b) in pairs.items()})
+        else:
+            gaps.append({seed: a - b for seed, (a, b) in pairs.items()})
+    return dict(zip(cases, _in_columns(gaps), strict=True))
+
+
+def _order(measure: dict, runs) -> list[dict]:
     groups = []
     for n in _lengths(measure):
-        gaps = []
-        for better, worse in steps:
-            why = f"at {n} bits {better} over {worse}"
-            gaps.append(runs.gap(metric, (better, n), (worse, n), why))
-        groups.append(gaps)
+        cases = {}
+        for better, worse in order_cases(measure["ranking"]):
+            cases[f"at {n} bits {better} over {worse}"] = (better, n), (worse, n)
+        groups.append(_gaps(cases, measure["metric"], runs))
     return groups
 
 
-def _change_cases(measure: dict, metric: str, runs: _Runs) -> list[list[Measured]]:
-    """Return for each method the changes from one code length to the next."""
+def _change(measure: dict, runs) -> list[dict]:
     groups = []
     for method in np.atleast_1d(measure["method"]).tolist():
-        changes = []
+        cases = {}
         for n, n_next in pairwise(_lengths(measure)):
             short = (method, n)
             long = (method, n_next)
             if measure["sign"] > 0:
-                why = f"{method} rises from {n} to {n_next} bits by"
-                changes.append(runs.gap(metric, long, short, why))
+                cases[f"{method} rises from {n} to {n_next} bits"] = long, short
             else:
-                why = f"{method} falls from {n} to {n_next} bits by"
-                changes.append(runs.gap(metric, short, long, why))
-        groups.append(changes)
+                cases[f"{method} falls from {n} to {n_next} bits"] = short, long
+        groups.append(_gaps(cases, measure["metric"], runs))
     return groups
 
 
-def _worst_case(groups: list[list[Measured]], measure: dict) -> Measured:
-    """Return the case that decides: every group must hold, or more than half of them."""
-    slack = measure.get("slack", 0)
-
-    def strength(case: Measured) -> tuple[float, float]:
-        return case.strength(slack), case.value
-
-    worst = [min(group, key=strength) for group in groups]
-    worst.sort(key=strength)
-    if measure.get("most"):
-        # If this case holds, it and the stronger ones are more than half.
-        case = worst[(len(worst) - 1) // 2]
-        return replace(case, why=f"middle case: {case.why}")
-    return replace(worst[0], why=f"worst case: {worst[0].why}")
+KINDS = {"value": _value, "gain": _gain, "order": _order, "change": _change}
 
 
-def from_records(
-    spec: dict, records: Sequence[dict], fault_records: Mapping[str, Sequence[dict]]
-) -> Measured:
-    """Return the measurement of a claim, with its fault if that was measured too.
+# ---- what claims.py calls ------------------------------------------------------------
 
-    `claims.judge` explains the arguments. `Missing` is raised if a record does not exist.
+
+def from_records(spec: dict, records: Sequence[dict]) -> Sample:
+    """Return the measurements of a claim, as described and as published.
+
+    Parameters
+    ----------
+    spec : dict
+        An entry of data/paper_claims.json with "measure".
+    records : list of dict
+        Those with "published" replace the others of the same method and code length in the
+        measurement as published. `Missing` is raised if a record does not exist.
     """
     measure = spec["measure"]
-    metric = measure["metric"]
     runs = _Runs(spec, records)
-    measured = _measure(measure, metric, runs)
-    if "fault_metric" in measure:
-        metric = measure["fault_metric"]
-    elif spec.get("fault") in fault_records:
-        runs = _Runs(spec, records, fault_records[spec["fault"]])
-    else:
-        return measured
-    return replace(measured, fault=_measure(measure, metric, runs))
+    values = KINDS[measure["is"]](measure, runs)
+    why = _why(measure, values)
+    # A gain is computed from the means over queries.
+    over_queries = runs.over_queries and measure["is"] != "gain"
+
+    changes = spec.get("published", {})
+    measure = measure | changes
+    runs_published = _Runs(spec, records, published=True)
+    published = KINDS[measure["is"]](measure, runs_published)
+    # Other methods may have run as published too: their published code has no fault.
+    faulty = sorted(runs_published.used & PUBLISHED_FAULTS.keys())
+    faults = [f"{method}: {PUBLISHED_FAULTS[method]}" for method in faulty]
+    faults += [EVALUATION_FAULTS[value] for value in changes.values()]
+    if not faults:
+        published = None
+    over = "queries" if over_queries else "seeds"
+    return Sample(values, runs.data, published, why, over, tuple(faults))
+
+
+def _why(measure: dict, values) -> str:
+    if measure["is"] == "value" and np.isnan(values).all():
+        return "it cannot encode yet"
+    if measure["is"] in ("order", "change"):
+        return "middle case" if measure.get("most") else "weakest case"
+    return ""
+
+
+def agrees(spec: dict, tables: dict) -> bool | None:
+    """Tell whether the paper's own tables say what a claim says; None if they do not have it.
+
+    Parameters
+    ----------
+    spec : dict
+        An entry of data/paper_claims.json. "table" of an entry that is measured by hand, or else
+        "measure", says what to look up.
+    tables : dict
+        data/paper_results.json.
+    """
+    measure = spec.get("table", spec.get("measure"))
+    if measure is None or spec["role"] is None or "split" in measure:
+        return None
+    runs = _Printed(spec["role"], tables)
+    kind = measure["is"]
+    try:
+        if kind == "gain":
+            return _gain_agrees(measure, runs, spec["printed"])
+        if kind == "value":
+            difference = _value(measure, runs)[0] - spec["printed"]
+            return bool(abs(difference) <= ROUNDING + 1e-9)
+        groups = KINDS[kind](measure, runs)
+    except Missing:
+        return None
+    slack = measure.get("slack", 0)
+    holds = [all(gap[0] > -slack for gap in group.values()) for group in groups]
+    needed = len(groups) // 2 + 1 if measure.get("most") else len(groups)
+    return sum(holds) >= needed
+
+
+def _gain_agrees(measure: dict, runs: _Printed, printed: float) -> bool:
+    """Tell whether a printed gain is that of the tables.
+
+    The paper computed its gains from the rounded values of its tables: most of them agree to the
+    last digit. So those that do not are not excused by the rounding of the tables.
+    """
+    difference = _gain(measure, runs)[0] - printed
+    return bool(abs(difference) <= GAIN_ROUNDING + 1e-9)

@@ -23,14 +23,16 @@ from typing import NamedTuple
 import numpy as np
 
 from study.evaluation import headline
-from study.statistics import (
+from study.selection import (
     LOWER_IS_BETTER,
     best_rival,
+    differences,
     label_of,
     metric_of,
     summary,
     values,
 )
+from study.statistics import interval
 
 __all__ = ["Table", "early", "lead", "number", "paper_value", "table", "title"]
 
@@ -73,9 +75,10 @@ def _is_as_in_paper(record: dict) -> bool:
     """Return whether the data and the protocol of a run are those of the paper."""
     if record["stand_in_for"] or os.environ.get("HMOH_PROFILE") == "quick":
         return False
-    if record.get("params") or record.get("split") == "unseen":
+    if record.get("params") or record.get("split", "paper") != "paper":
         return False
-    return label_of(record) == record["method"]
+    method = record["method"]
+    return label_of(record) in (method, f"{method}, as published")
 
 
 def paper_value(record: dict, metric: str) -> float | None:
@@ -118,15 +121,22 @@ def _name_of_metric(records: Iterable[dict], metric: str) -> str:
     return f"{first} ({others[0]})" if others else first
 
 
-def _number_of_seeds(records: Iterable[dict], what: str) -> str:
-    n_seeds = len({record["seed"] for record in records})
-    return f"{what} of {n_seeds} seeds" if n_seeds > 1 else "one seed"
+def _number_of_seeds(records: Iterable[dict], what: str, metric: str) -> str:
+    """Return over how many seeds the rows are means, such as "mean of 5 to 10 seeds"."""
+    seeds = {}
+    for record in records:
+        if metric_of(record, metric) in record:
+            seeds.setdefault(label_of(record), set()).add(record["seed"])
+    numbers = sorted({len(found) for found in seeds.values()})
+    if numbers == [1]:
+        return "one seed"
+    return f"{what} of {' to '.join(map(str, {numbers[0]: 0, numbers[-1]: 0}))} seeds"
 
 
 def title(records: list[dict], metric: str) -> str:
     """Return what is measured, on which data and over how many seeds."""
     what = _name_of_metric(records, metric)
-    spread = _number_of_seeds(records, "mean ± sd")
+    spread = _number_of_seeds(records, "mean ± sd", metric)
     text = f"{what} on {_names_of_data(records)}; {spread}, ¹ best, ² second"
     if any(paper_value(record, metric) is not None for record in records):
         text += ", the paper's in brackets"
@@ -243,19 +253,32 @@ def table(records: list[dict], metric: str, column: str = "n_bits") -> Table:
 
 
 def lead(records: list[dict], metric: str) -> Table:
-    """Return HMOH's mean, that of the best other method and their difference, for each length."""
+    """Return HMOH's mean, that of the best other method and their difference, for each length.
+
+    The difference is the mean over the seeds that both have, with its 95 % interval.
+    """
     _check_records(records)
     rows = []
     for n_bits in sorted({record["n_bits"] for record in records}):
         rival = best_rival(records, metric, n_bits)
         ours = values(records, metric, method="HMOH", n_bits=n_bits).mean()
         theirs = values(records, metric, method=rival, n_bits=n_bits).mean()
-        difference = _signed(ours - theirs)
-        rows.append([str(n_bits), number(ours), rival, number(theirs), difference])
+        gaps = differences(
+            records,
+            metric,
+            {"method": "HMOH", "n_bits": n_bits},
+            {"method": rival, "n_bits": n_bits},
+        )
+        row = [str(n_bits), number(ours), rival, number(theirs), _signed(gaps.mean())]
+        if len(gaps) > 1:
+            low, high = interval(gaps)
+            row[-1] += f" [{_signed(low)}, {_signed(high)}]"
+        rows.append(row)
     what = f"{_name_of_metric(records, metric)} on {_names_of_data(records)}"
-    seeds = _number_of_seeds(records, "mean")
+    seeds = _number_of_seeds(records, "mean", metric)
     head = ["bits", "HMOH", "best other method", "its value", "difference"]
-    return Table(f"{what}; {seeds}, HMOH and the best other method", head, rows)
+    text = f"{what}; {seeds}, HMOH, the best other method, and 95 % intervals"
+    return Table(text, head, rows)
 
 
 def early(records: list[dict], n_bits: int, metric: str = "headline") -> Table:
@@ -273,15 +296,16 @@ def early(records: list[dict], n_bits: int, metric: str = "headline") -> Table:
         The headline metric, because only it is measured at the checkpoints.
     """
     _check_records(records)
+    records = [r for r in records if "stream" in r]
+    if not records:
+        raise ValueError(
+            "the records have no checkpoints; pass checkpoints=True to protocol.compare."
+        )
     first = records[0]
     measured = headline(first["role"])
     if metric not in ("headline", measured):
         raise ValueError(
             f"{metric} is not measured at checkpoints; pass {measured!r} or 'headline'."
-        )
-    if "stream" not in first:
-        raise ValueError(
-            "the records have no checkpoints; pass checkpoints=True to protocol.compare."
         )
     means = {}
     for method in dict.fromkeys(record["method"] for record in records):
@@ -299,5 +323,5 @@ def early(records: list[dict], n_bits: int, metric: str = "headline") -> Table:
     when = f"after {shares[at]}"
     head = ["method", when, "at the end", f"has HMOH's value {when} at"]
     where = f"{measured} on {_names_of_data(records)}, {n_bits} bits"
-    seeds = _number_of_seeds(records, "mean")
+    seeds = _number_of_seeds(records, "mean", "stream")
     return Table(f"{where}, stream of {first['n_stream']:,}; {seeds}", head, rows)

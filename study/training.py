@@ -75,6 +75,7 @@ def fit_in_steps(model, parts: Parts, stops: list[int], metric, n_threads):
         classes = np.unique(y)
     seconds = 0.0
     curve = []
+    weights = None
     for start, stop in itertools.pairwise([0, *stops, len(X)]):
         begin = time.perf_counter()
         model.partial_fit(X[start:stop], y[start:stop], classes=classes)
@@ -84,7 +85,12 @@ def fit_in_steps(model, parts: Parts, stops: list[int], metric, n_threads):
         value = None
         if stop >= parts.n_warmup:
             with contextlib.suppress(NotFittedError):
-                value = mean_ap(evaluate(model, parts, n_threads), metric)
+                before, weights = weights, model.weights_
+                # Hash functions that have not changed, as those of LSH, have the same value.
+                if np.array_equal(before, weights):
+                    value = curve[-1]
+                else:
+                    value = mean_ap(evaluate(model, parts, n_threads), metric)
         curve.append(value)
     if len(model._X):
         # An incomplete batch is left. Only `fit` learns from it.

@@ -18,7 +18,8 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_outp
 from PIL import Image
 
 from study import plots
-from study.claims import COUNTS_TYPE, VERDICTS
+from study.claims import VERDICTS
+from study.scorecard import COUNTS_TYPE
 from tools import make_pages, run_notebooks
 
 ROOT = Path(__file__).parents[1]
@@ -430,7 +431,7 @@ def two(tmp_path):
     picture = new_output(
         "display_data", {"image/png": base64.b64encode(png.getvalue()).decode()}
     )
-    counts = {"holds": 3, "fails": 0, "not testable here": 2}
+    counts = {"supported": 3, "contradicted": 0, "not testable here": 2}
     table = new_output(
         "display_data", {COUNTS_TYPE: counts, "text/html": "<p>table</p>"}
     )
@@ -495,7 +496,7 @@ def test_index_shows_title_sentence_figure_verdicts_and_state(two):
         and "More is" not in first
     )
     assert (
-        "✓ 3 holds" in first
+        "✓ 3 supported" in first
         and "? 2 not testable here" in first
         and "quick profile" in first
     )
@@ -504,7 +505,7 @@ def test_index_shows_title_sentence_figure_verdicts_and_state(two):
         and "Not run yet." in second
         and "<img" not in second
     )
-    assert "fails" not in first and "verdict" not in second
+    assert "contradicted" not in first and "verdict" not in second
     with Image.open(two / "01_one.png") as thumbnail:
         assert thumbnail.size == (640, 384)  # in proportion
 
@@ -521,7 +522,7 @@ def test_page_shows_the_table_of_verdicts_and_not_its_counts(two):
 
 
 def test_printed_text_is_not_taken_for_verdicts():
-    output = new_output("stream", text="5 claims: 3 holds, 2 fails\n")
+    output = new_output("stream", text="5 claims: 3 supported, 2 undecided\n")
     notebook = new_notebook(cells=[new_code_cell(outputs=[output])])
     assert make_pages.verdicts(notebook) == {}
 

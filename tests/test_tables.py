@@ -51,7 +51,12 @@ def test_a_stand_in_is_called_so_and_never_stands_beside_the_paper():
 
 @pytest.mark.parametrize(
     "change",
-    [{"params": {"codebook": "spread"}}, {"split": "unseen"}, {"label": "ours"}],
+    [
+        {"params": {"codebook": "spread"}},
+        {"split": "unseen"},
+        {"split": "test"},
+        {"label": "ours"},
+    ],
 )
 def test_another_protocol_does_not_stand_beside_the_paper(change):
     assert tables.paper_value(HMOH, "mAP") == 0.743
@@ -91,6 +96,29 @@ def test_html_shows_the_marks_and_escapes_text():
         assert text in page
 
 
+def test_a_run_as_published_stands_beside_the_paper_too():
+    run = HMOH | {"published": True, "label": "HMOH, as published"}
+    assert tables.paper_value(run, "mAP") == 0.743
+
+
+def test_the_title_says_how_many_seeds_the_rows_have():
+    runs = records({("HMOH", 8): [0.7, 0.8, 0.9], ("MIHash", 8): [0.2, 0.2]})
+    assert "mean ± sd of 2 to 3 seeds" in tables.table(runs, "mAP").title
+
+
+def test_a_metric_that_only_some_seeds_have_is_a_mean_over_these():
+    runs = records({("HMOH", 8): [0.7, 0.9]})
+    runs[0]["AUC mAP"] = 0.5
+    made = tables.table(runs, "AUC mAP")
+    assert made.rows == [["HMOH", ".500¹"]]
+    assert "one seed" in made.title
+
+
+def test_the_lead_is_paired_over_the_seeds_that_both_methods_have():
+    runs = records({("HMOH", 8): [0.6, 0.7, 0.1], ("LSH", 8): [0.5, 0.6]})
+    assert tables.lead(runs, "mAP").rows[0][-1].startswith("+.100 [")
+
+
 def test_the_lead_is_the_difference_to_the_best_other_method():
     values = {
         ("HMOH", 16): [0.5, 0.7],
@@ -103,8 +131,8 @@ def test_the_lead_is_the_difference_to_the_best_other_method():
     made = tables.lead(records(values), "mAP")
     assert made.head[:2] == ["bits", "HMOH"]
     assert made.rows == [
-        ["8", ".600", "OSH", ".300", "+.300"],
-        ["16", ".600", "LSH", ".700", "-.100"],
+        ["8", ".600", "OSH", ".300", "+.300 [-.971, +1.57]"],
+        ["16", ".600", "LSH", ".700", "-.100 [-2.64, +2.44]"],
     ]
     assert made.title.startswith("mAP on mnist; mean of 2 seeds")
 

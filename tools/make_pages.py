@@ -32,7 +32,8 @@ from nbformat import NotebookNode
 from PIL import Image
 from pygments.formatters import HtmlFormatter
 
-from study.claims import COUNTS_TYPE, VERDICTS
+from study.claims import VERDICTS
+from study.scorecard import COUNTS_TYPE
 
 __all__ = ["build", "page"]
 

@@ -1,0 +1,247 @@
+"""Keep judged claims, count them and show them: as tables in notebooks, and on the scorecard."""
+
+from __future__ import annotations
+
+import hashlib
+import html
+import json
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict
+from pathlib import Path
+
+from study import datasets, originals
+from study.claims import (
+    PAPER_METHODS,
+    VERDICTS,
+    Claim,
+    all_specs,
+    blank,
+    profile,
+    specs,
+)
+from study.records import write_atomically
+from study.statistics import RULE_VERSION, false_discovery_rates
+from study.tables import Table, number
+
+__all__ = [
+    "COUNTS_TYPE",
+    "cell_table",
+    "count_cells",
+    "counts",
+    "keep",
+    "kept",
+    "rates",
+    "show",
+    "verdict_html",
+]
+
+KEPT = Path(__file__).parents[1] / "build" / "claims"
+# The mime type of the counts in the outputs of a notebook.
+COUNTS_TYPE = "application/vnd.hmoh.verdicts+json"
+
+
+# ---- keeping -------------------------------------------------------------------------
+
+
+def _digest(spec: dict, data: str) -> str:
+    """Return a text that changes with the entry of a claim, the data it rests on, or the rule."""
+    fingerprint = ""
+    if data in datasets.SHIPPED or data in originals.ORIGINALS:
+        fingerprint = datasets.fingerprint(data)
+    text = json.dumps([spec, fingerprint, RULE_VERSION], sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def keep(claims: Sequence[Claim]) -> None:
+    """Write judged claims to build/claims, where `kept` reads them.
+
+    They replace the claims and cells that were kept for the same notebook before.
+    """
+    listed = all_specs()
+    rows = {}
+    for claim in claims:
+        row = asdict(claim)
+        row["digest"] = _digest(listed[claim.id], claim.data)
+        rows.setdefault(claim.notebook, []).append(row)
+    for notebook, own in rows.items():
+        path = KEPT / profile() / f"{notebook}.json"
+        write_atomically(path, json.dumps(own, indent=1))
+
+
+def kept() -> list[Claim]:
+    """Return all claims of the paper and all cells of its tables, as they were last kept.
+
+    A claim is "not run here" if it was never kept, or if its entry, the data that it rests on or
+    the rule have changed since.
+    """
+    listed = all_specs()
+    valid = {}
+    for path in (KEPT / profile()).glob("*.json"):
+        for row in json.loads(path.read_text(encoding="utf-8")):
+            spec = listed.get(row["id"])
+            if spec and row.pop("digest") == _digest(spec, row["data"]):
+                valid[row["id"]] = Claim(**row)
+    return [valid.get(name) or blank(spec) for name, spec in listed.items()]
+
+
+# ---- counting ------------------------------------------------------------------------
+
+
+def counts(claims: Iterable[Claim]) -> dict[str, int]:
+    """Return how many claims have each verdict, in the order of `VERDICTS`.
+
+    >>> counts([])["undecided"]
+    0
+    """
+    verdicts = [claim.verdict for claim in claims]
+    return {verdict: verdicts.count(verdict) for verdict in VERDICTS}
+
+
+def rates(claims: Sequence[Claim]) -> dict[str, float]:
+    """Return id -> false-discovery rate, over all claims that were tested here.
+
+    Exact facts and claims that are not testable here have no rate.
+    """
+    tested = [c for c in claims if c.n > 0 and c.verdict != "not testable here"]
+    found = false_discovery_rates([c.p for c in tested])
+    return dict(zip((c.id for c in tested), found.tolist(), strict=True))
+
+
+def count_cells(cells: Sequence[Claim]) -> str:
+    """Return in words how many cells of a table were reproduced, as described and as published."""
+    described = 0
+    published = 0
+    for cell in cells:
+        verdict = "different" if cell.verdict == "artefact" else cell.verdict
+        if cell.there:
+            verdict = "different" if cell.there == "artefact" else cell.there
+        described += verdict == "reproduced"
+        published += (cell.as_published or verdict) == "reproduced"
+    return (
+        f"{described} of {len(cells)} cells reproduced as described, "
+        f"{published} as published"
+    )
+
+
+# ---- showing -------------------------------------------------------------------------
+
+
+class show:
+    """Claims as a table: HTML in Jupyter, plain text elsewhere.
+
+    Jupyter also stores the counts of the verdicts in the notebook, as `COUNTS_TYPE`.
+    """
+
+    def __init__(self, claims: Sequence[Claim]):
+        self.claims = claims
+
+    @property
+    def summary(self) -> str:
+        """One line with the counts that are not 0."""
+        found = [f"{n} {verdict}" for verdict, n in counts(self.claims).items() if n]
+        return f"{len(self.claims)} claims: {', '.join(found)}"
+
+    def __repr__(self) -> str:
+        lines = [self.summary]
+        for c in self.claims:
+            symbol = VERDICTS[c.verdict].symbol
+            lines.append(f"{symbol} {c.verdict}: {c.claim} (Sec. {c.section})")
+            lines.append(f"    {c.why}")
+        return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        names = ["Sec.", "claim", "printed", "measured", "p", "data", "verdict"]
+        names += ["as published", "the paper's tables", "why"]
+        rows = ["".join(f"<th>{name}</th>" for name in names)]
+        listed = specs()
+        for claim in self.claims:
+            note = listed.get(claim.id, {}).get("note", "")
+            rows.append(_html_row(claim, note))
+        table = "".join(f"<tr>{row}</tr>" for row in rows)
+        return f"<p><b>{self.summary}</b></p><table>{table}</table>"
+
+    def _repr_mimebundle_(self, include=None, exclude=None) -> dict:
+        return {
+            "text/plain": repr(self),
+            "text/html": self._repr_html_(),
+            COUNTS_TYPE: counts(self.claims),
+        }
+
+
+def verdict_html(verdict: str) -> str:
+    """Return a verdict with its symbol, in its colour."""
+    symbol, colour, _ = VERDICTS[verdict]
+    style = f"color:{colour};white-space:nowrap"
+    return f'<b style="{style}">{symbol}&nbsp;{verdict}</b>'
+
+
+def _html_row(c: Claim, note: str) -> str:
+    """Return the cells of one claim.
+
+    The note is about an error of the paper, or says how its words are read.
+    """
+    words = html.escape(c.claim)
+    if c.by_construction:
+        words += "<br><small>True by construction.</small>"
+    if note:
+        words += f"<br><small>{html.escape(note)}</small>"
+    cells = [
+        c.section,
+        words,
+        "" if c.printed is None else f"{c.printed:g}",
+        "" if math.isnan(c.estimate) else f"{c.estimate:.3f}",
+        "" if math.isnan(c.p) else f"{c.p:.2g}",
+        html.escape(c.data),
+        verdict_html(c.verdict),
+        c.as_published or "",
+        {True: "agree", False: "disagree", None: ""}[c.tables_agree],
+        html.escape(c.why),
+    ]
+    return "".join(f'<td style="text-align:left">{cell}</td>' for cell in cells)
+
+
+def cell_table(cells: Sequence[Claim], metric: str) -> Table:
+    """Return the judged cells of one of the paper's tables: a row per method, a column per length.
+
+    A cell has our mean, as described, and the verdict's symbol; then the printed value in
+    brackets. A second symbol, after a stroke, is the verdict as published where that differs. Table
+    6 has a column for each number of queries.
+    """
+    listed = all_specs()
+    by_place = {}
+    for cell in cells:
+        measure = listed[cell.id]["measure"]
+        if measure["metric"] == metric:
+            corner = "queries" if "queries" in measure else "bits"
+            by_place[measure["method"], measure[corner]] = cell
+    if not by_place:
+        raise ValueError(
+            f"no cell has the metric {metric!r}; pass that of the table, "
+            "such as 'mAP' or 'P@H2'."
+        )
+    columns = sorted({column for _, column in by_place})
+    rows = []
+    for method in PAPER_METHODS:
+        row = [method]
+        for column in columns:
+            row.append(_cell_text(by_place[method, column]))
+        rows.append(row)
+    # Cells without a record have no data.
+    first = max(cells, key=lambda cell: cell.n > 0)
+    data = first.data or "no data"
+    if first.stand_in:
+        data += " (STAND-IN)"
+    title = f"{first.section}, {metric} on {data}: ours, verdict, the paper's; "
+    title += count_cells(list(by_place.values()))
+    return Table(title, [corner, *map(str, columns)], rows)
+
+
+def _cell_text(cell: Claim) -> str:
+    if not cell.n:
+        return f"- ({number(cell.printed)})"
+    verdict = cell.there or cell.verdict
+    symbols = VERDICTS["different" if verdict == "artefact" else verdict].symbol
+    if cell.as_published and VERDICTS[cell.as_published].symbol != symbols:
+        symbols += f"/{VERDICTS[cell.as_published].symbol}"
+    return f"{number(cell.estimate)} {symbols} ({number(cell.printed)})"

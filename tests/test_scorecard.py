@@ -1,0 +1,289 @@
+"""Scorecard: judged claims are kept, counted and shown."""
+
+import math
+from dataclasses import replace
+
+import nbformat
+import numpy as np
+import pytest
+from claim_files import BITS, ORDER, VALUE, entry, record, seeds, write
+from IPython.core.formatters import DisplayFormatter
+from nbformat.v4 import new_code_cell, new_notebook, new_output
+
+from study import claims, datasets, scorecard
+from study.claims import Claim, Exact, Sample
+
+HAND = Sample([0.51, 0.51])
+
+
+@pytest.fixture(autouse=True)
+def paper_profile(monkeypatch, tmp_path):
+    monkeypatch.delenv("HMOH_PROFILE", raising=False)
+    monkeypatch.setattr(scorecard, "KEPT", tmp_path / "claims")
+
+
+@pytest.fixture
+def only(monkeypatch, tmp_path):
+    """Return a function that makes the given entries the claims file."""
+    return lambda *entries: write(tmp_path, monkeypatch, *entries)
+
+
+def theory(**more):
+    return entry(printed=0.5, role=None, **more)
+
+
+def kept():
+    """Return the claims that come back, without the cells of tables."""
+    return [claim for claim in scorecard.kept() if claim.kind != "cell"]
+
+
+def verdicts():
+    return [claim.verdict for claim in kept()]
+
+
+def claim(verdict="supported", **more):
+    plain = {"id": "x", "section": "4", "role": None, "notebook": "n"}
+    plain |= {"kind": "order", "claim": "A < B.", "printed": None}
+    return Claim(**plain | {"n": 3, "p": 0.01} | more, verdict=verdict)
+
+
+# ---- keeping -------------------------------------------------------------------------
+
+
+def test_kept_claims_come_back_and_all_others_are_not_run(only):
+    only(theory(), theory(id="y", notebook="m"))
+    judged = claims.judge("n", [], {"x": HAND})
+    scorecard.keep(judged)
+    back = kept()
+    assert [c.verdict for c in back] == ["reproduced", "not run here"]
+    assert back[0] == judged[0]
+    assert back[1].why == "run notebooks/m.ipynb"
+    assert [path.name for path in (scorecard.KEPT / "paper").iterdir()] == ["n.json"]
+
+
+def test_a_claim_with_nan_and_numpy_numbers_comes_back(only):
+    only(theory(), entry(id="y", role=None), entry(id="z", role=None, kind="exact"))
+    by_hand = {
+        "x": Sample(np.float32([0.5])),
+        "y": Sample({"a": np.array([0.1, math.nan, 0.2])}),
+    }
+    judged = claims.judge("n", [], by_hand | {"z": Exact(np.True_)})
+    scorecard.keep(judged)
+    for before, after in zip(judged, kept(), strict=True):
+        assert repr(after) == repr(before)
+
+
+def test_a_second_run_takes_the_place_of_the_first(only):
+    only(theory())
+    scorecard.keep(claims.judge("n", [], {"x": HAND}))
+    scorecard.keep(claims.judge("n", [], {"x": Sample([0.7, 0.7])}))
+    assert verdicts() == ["different"]
+
+
+def test_the_quick_profile_keeps_its_own(only, monkeypatch):
+    only(theory())
+    scorecard.keep(claims.judge("n", [], {"x": HAND}))
+    monkeypatch.setenv("HMOH_PROFILE", "quick")
+    assert verdicts() == ["not run here"]
+
+
+def test_a_verdict_on_an_older_entry_is_not_shown(only):
+    only(theory())
+    scorecard.keep(claims.judge("n", [], {"x": HAND}))
+    for change in (
+        {"printed": 0.6},
+        {"margin": 0.03},
+        {"claim": "B."},
+        {"notebook": "m"},
+    ):
+        only(theory() | change)
+        assert verdicts() == ["not run here"]
+    only(theory())
+    assert verdicts() == ["reproduced"]
+
+
+def test_a_verdict_by_an_older_rule_is_not_shown(only, monkeypatch):
+    only(theory())
+    scorecard.keep(claims.judge("n", [], {"x": HAND}))
+    monkeypatch.setattr(scorecard, "RULE_VERSION", scorecard.RULE_VERSION + 1)
+    assert verdicts() == ["not run here"]
+
+
+def test_a_verdict_on_other_data_is_not_shown(only, monkeypatch):
+    only(entry(printed=0.5))
+    scorecard.keep(claims.judge("n", [], {"x": Sample([0.51, 0.51], "mnist")}))
+    monkeypatch.setitem(datasets.SHA256, "udhr205.npz", "0" * 64)
+    assert verdicts() == ["reproduced"]
+    monkeypatch.setitem(datasets.SHA256, "mnist.npz", "0" * 64)
+    assert verdicts() == ["not run here"]
+
+
+def test_claims_and_cells_are_kept_together(only):
+    only(entry(VALUE, 0.8, notebook="02_mnist"))
+    records = seeds("HMOH", [0.847, 0.847])
+    both = claims.judge("02_mnist", records) + claims.cells("mnist", records)
+    scorecard.keep(both)
+    back = {c.id: c for c in scorecard.kept()}
+    assert len(back) == 1 + 4 * 96 + 72
+    assert back["x"].verdict == "different"
+    assert back["table4-mAP-HMOH-32"].verdict == "reproduced"
+    assert back["table4-mAP-OKH-8"].verdict == "not testable here"
+    assert back["table2-mAP-OKH-8"].verdict == "not run here"
+
+
+def test_fields_of_a_stand_in_are_kept(only):
+    only(entry(printed=0.3, role="places205"))
+    judged = claims.judge("n", [], {"x": Sample([0.3, 0.3], "udhr205")})
+    scorecard.keep(judged)
+    assert kept() == judged
+    assert judged[0].stand_in
+    assert judged[0].there == "reproduced"
+
+
+# ---- counting ------------------------------------------------------------------------
+
+
+def test_counts_have_all_verdicts():
+    found = scorecard.counts([claim(), claim("artefact"), claim()])
+    assert list(found) == list(claims.VERDICTS)
+    assert {verdict: n for verdict, n in found.items() if n} == {
+        "supported": 2,
+        "artefact": 1,
+    }
+
+
+def test_rates_are_over_the_claims_that_were_tested_here():
+    tested = [claim(id="a", p=0.01), claim("undecided", id="b", p=0.5)]
+    tested += [claim("different", id="c", p=0.03)]
+    others = [claim("right", id="d", n=0, p=math.nan)]
+    others += [claim("not testable here", id="e", p=0.001)]
+    others += [claim("not run here", id="f", n=0, p=math.nan)]
+    found = scorecard.rates(tested + others)
+    assert found == pytest.approx({"a": 0.03, "b": 0.5, "c": 0.045})
+    assert scorecard.rates(others) == {}
+
+
+def test_cells_are_counted_as_described_and_as_published():
+    cells = [
+        claim("reproduced"),
+        claim("artefact", as_published="reproduced"),
+        claim("reproduced", as_published="different"),
+        claim("undecided"),
+        claim("not testable here", there="artefact", as_published="reproduced"),
+        claim("not testable here", there="reproduced"),
+        claim("not testable here", n=0),
+    ]
+    found = scorecard.count_cells(cells)
+    assert found == "3 of 7 cells reproduced as described, 4 as published"
+
+
+# ---- showing -------------------------------------------------------------------------
+
+
+@pytest.fixture
+def table(only):
+    """Return a table of two claims."""
+    only(theory(note="As > meant."), entry(role=None, id="y", by_construction=True))
+    hand = {"x": HAND, "y": Sample([-1, -1.1], data="random <X>")}
+    return scorecard.show(claims.judge("n", [], hand))
+
+
+def test_text_says_the_verdict_in_words(table):
+    assert repr(table).splitlines()[:3] == [
+        "2 claims: 1 contradicted, 1 reproduced",
+        "✓ reproduced: A < B. (Sec. 4)",
+        "    0.510 [0.510, 0.510] of 2 seeds, printed 0.5 within 0.02",
+    ]
+    assert "✗ contradicted: A < B. (Sec. 4)" in repr(table)
+
+
+def test_html_is_escaped_and_has_notes(table):
+    page = table._repr_html_()
+    assert "A &lt; B." in page
+    assert "A < B" not in page
+    assert "As &gt; meant." in page
+    assert "random &lt;X&gt;" in page
+    assert page.count("True by construction.") == 1
+    assert "✓&nbsp;reproduced" in page
+    assert "✗&nbsp;contradicted" in page
+    assert "2 claims: 1 contradicted, 1 reproduced" in page
+
+
+def test_html_tells_what_was_published_and_what_the_tables_say(only):
+    only(entry(ORDER))
+    records = seeds("HMOH", [0.4] * 3) + seeds("HCOH", [0.5] * 3)
+    records += seeds("HMOH", [0.9] * 3, published=True)
+    judged = claims.judge("n", records)
+    page = scorecard.show(judged)._repr_html_()
+    assert "!&nbsp;artefact" in page
+    assert ">supported</td>" in page
+    assert ">agree</td>" in page
+    page = scorecard.show([replace(judged[0], tables_agree=False)])._repr_html_()
+    assert ">disagree</td>" in page
+
+
+def test_every_verdict_can_be_shown():
+    for verdict, (symbol, colour, _) in claims.VERDICTS.items():
+        found = scorecard.verdict_html(verdict)
+        assert f"{symbol}&nbsp;{verdict}" in found
+        assert colour in found
+
+
+def test_jupyter_stores_text_table_and_counts(table):
+    data, _ = DisplayFormatter().format(table)
+    found = scorecard.counts(table.claims)
+    assert data == {
+        "text/plain": repr(table),
+        "text/html": table._repr_html_(),
+        scorecard.COUNTS_TYPE: found,
+    }
+    cell = new_code_cell(outputs=[new_output("display_data", data)])
+    notebook = new_notebook(cells=[cell])
+    nbformat.validate(notebook)
+    back = nbformat.reads(nbformat.writes(notebook), as_version=4)
+    assert back.cells[0].outputs[0].data[scorecard.COUNTS_TYPE] == found
+
+
+# ---- tables of cells -----------------------------------------------------------------
+
+
+def test_a_table_of_cells_has_ours_the_verdict_and_the_papers():
+    records = seeds("HMOH", [0.7] * 3) + seeds("HMOH", [0.85] * 3, published=True)
+    records += seeds("HCOH", [0.756] * 3) + seeds("HMOH", [0.74] * 3, n_bits=8)
+    found = scorecard.cell_table(claims.cells("mnist", records), "mAP")
+    assert found.title == (
+        "Table 4, mAP on mnist: ours, verdict, the paper's; "
+        "2 of 48 cells reproduced as described, 3 as published"
+    )
+    assert found.head == ["bits", *map(str, BITS)]
+    assert [row[0] for row in found.rows] == claims.PAPER_METHODS
+    rows = {row[0]: row[1:] for row in found.rows}
+    assert rows["HMOH"][0] == ".740 ✓ (.743)"
+    assert rows["HMOH"][2] == ".700 ✗/✓ (.847)"
+    assert rows["HCOH"][2] == ".756 ✓ (.756)"
+    assert rows["OKH"][0] == "- (.100)"
+
+
+def test_a_table_of_a_stand_in_says_so_and_shows_the_verdict_there():
+    other = {"role": "cifar10", "dataset": "cifar10_vgg16", "stand_in_for": "cifar10"}
+    records = seeds("HMOH", [0.733] * 3, "P@H2", **other)
+    found = scorecard.cell_table(claims.cells("cifar10", records), "P@H2")
+    assert found.title.startswith("Table 2, P@H2 on cifar10_vgg16 (STAND-IN): ours")
+    assert found.rows[-1][3] == ".733 ✓ (.743)"
+
+
+def test_table_6_has_a_column_for_each_number_of_queries():
+    more = {"mAP@1000": 0.3, "n_queries": 4100}
+    records = [record("HMOH", 32, seed, "places205", **more) for seed in range(2)]
+    cells = claims.cells("places205", records, table=6)
+    found = scorecard.cell_table(cells, "mAP")
+    assert len(found.head) == 1 + 9
+    assert found.head[:2] == ["queries", "4100"]
+    assert found.rows[-1][1:3] == [".300 ✓ (.305)", "- (.297)"]
+
+
+def test_a_table_needs_a_metric_of_the_cells():
+    with pytest.raises(ValueError, match=r"no cell has the metric 'AUC'; pass that of"):
+        scorecard.cell_table(claims.cells("mnist", []), "AUC")
+    found = scorecard.cell_table(claims.cells("mnist", []), "mAP")
+    assert found.title.startswith("Table 4, mAP on no data: ")
