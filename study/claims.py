@@ -326,10 +326,11 @@ def _settle_exact(spec: dict, exact: Exact) -> Claim:
     )
 
 
-def _judge(spec: dict, values) -> Judgement:
+def _judge(spec: dict, values, over: str) -> Judgement:
     """Return what a sample shows about a claim."""
     if spec["kind"] != "order":
-        return judge_value(values, spec["printed"], spec["margin"], spec["unit"])
+        known = values, spec["printed"], spec["margin"], spec["unit"]
+        return judge_value(*known, over_queries=over == "queries")
     if not isinstance(values, list) or not isinstance(values[0], Mapping):
         values = [values if isinstance(values, Mapping) else {"": values}]
     measure = spec.get("measure", {})
@@ -338,12 +339,12 @@ def _judge(spec: dict, values) -> Judgement:
 
 def _settle(spec: dict, sample: Sample) -> Claim:
     """Return the claim with the verdict that the measurements give."""
-    described = _judge(spec, sample.values)
+    described = _judge(spec, sample.values, sample.over)
     verdict = described.verdict
     why = _words(spec, described, sample)
     as_published = None
     if sample.published is not None:
-        published = _judge(spec, sample.published)
+        published = _judge(spec, sample.published, sample.over)
         as_published = published.verdict
         why += f"; as published: {as_published}, {_numbers(published)}"
         if verdict in BAD and as_published in GOOD:

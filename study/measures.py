@@ -135,6 +135,16 @@ class _Runs:
             self.over_queries |= len(result[seed]) > 1
         return result
 
+    def lacks(self, name: str, n_bits: int) -> bool:
+        """Tell whether other methods have records of this length, but this one only of others.
+
+        It cannot have such codes then: SketchHash has no more bits than features.
+        """
+        method, _, _ = name.partition("@")
+        methods = {r["method"] for r in self.records if r["n_bits"] == n_bits}
+        known = {r["method"] for r in self.records}
+        return bool(methods) and method in known - methods
+
     def _find(self, method: str, n_bits: int, field: str, published: bool) -> dict:
         """Return seed -> record, of those that have a field. Not all seeds have curves."""
         found = {}
@@ -155,6 +165,9 @@ class _Printed:
 
     used = frozenset()
     data = "the paper's tables"
+
+    def lacks(self, name: str, n_bits: int) -> bool:
+        return False
 
     def __init__(self, role: str, tables: dict):
         self.role = role
@@ -255,7 +268,8 @@ def _gain_pairs(measure: dict, runs) -> list[tuple[np.ndarray, np.ndarray]]:
     pairs = []
     for n_bits in _lengths(measure):
         own = runs.values(method, n_bits, measure["metric"])
-        over = [runs.values(rival, n_bits, measure["metric"]) for rival in rivals]
+        able = [rival for rival in rivals if not runs.lacks(rival, n_bits)]
+        over = [runs.values(rival, n_bits, measure["metric"]) for rival in able]
         best = max(over, key=lambda found: _mean(np.concatenate([*found.values()])))
         pairs.append(_paired(own, best))
     common = sorted(set.intersection(*(set(pair) for pair in pairs)))
@@ -308,6 +322,8 @@ def _order(measure: dict, runs) -> list[dict]:
     for n in _lengths(measure):
         cases = {}
         for better, worse in order_cases(measure["ranking"]):
+            if runs.lacks(worse, n):
+                continue
             cases[f"at {n} bits {better} over {worse}"] = (better, n), (worse, n)
         groups.append(_gaps(cases, measure["metric"], runs))
     return groups
@@ -318,6 +334,8 @@ def _change(measure: dict, runs) -> list[dict]:
     for method in np.atleast_1d(measure["method"]).tolist():
         cases = {}
         for n, n_next in pairwise(_lengths(measure)):
+            if runs.lacks(method, n_next):
+                continue
             short = (method, n)
             long = (method, n_next)
             if measure["sign"] > 0:

@@ -232,25 +232,31 @@ def _version() -> str:
     return code_version(ROOT)
 
 
-def _kept_run(job: dict) -> dict:
-    """Return the record of `run`, read from build/records or written there.
+def _place(job: dict) -> tuple[dict, Path]:
+    """Return the arguments of a run without its label, and the path of its record.
 
     The label of a run is not kept: runs that differ only in their labels share a record. So do the
     two forms of a method whose published code has no fault.
     """
-    job = dict(job)
-    published = job.pop("published", False)
-    label = job.pop("label", None) or _label(job["method"], published)
-    if published and job["method"] in PUBLISHED_FAULTS:
-        job["published"] = True
-    key = run_key(job, PROFILE, datasets.fingerprint(job["dataset"]), _version())
+    arguments = {name: job[name] for name in job if name not in ("label", "published")}
+    if job.get("published") and job["method"] in PUBLISHED_FAULTS:
+        arguments["published"] = True
+    fingerprint = datasets.fingerprint(job["dataset"])
+    key = run_key(arguments, PROFILE, fingerprint, _version())
     name = "{method}-{dataset}-{n_bits}-{seed}".format(**job)
-    path = RECORDS / f"{name}-{key}.json"
+    return arguments, RECORDS / f"{name}-{key}.json"
+
+
+def _kept_run(job: dict) -> dict:
+    """Return the record of `run`, read from build/records or written there."""
+    arguments, path = _place(job)
     if path.exists():
         record = json.loads(path.read_text(encoding="utf-8"))
     else:
-        record = run(**job)
+        record = run(**arguments)
         write_atomically(path, json.dumps(record))
+    published = job.get("published", False)
+    label = job.get("label") or _label(job["method"], published)
     return record | {"label": label, "published": published}
 
 
@@ -289,7 +295,8 @@ def run_all(jobs: Iterable[dict], n_workers: int | None = None) -> list[dict]:
     order = _shared_first(jobs)
     if n_workers is None:
         n_workers = os.cpu_count() if PROFILE == "paper" else 1
-    n_workers = min(len(jobs), n_workers or 1)
+    n_missing = sum(not _place(job)[1].exists() for job in jobs)
+    n_workers = min(n_missing, n_workers or 1)
     names = ", ".join(dict.fromkeys(job["dataset"] for job in jobs))
     bar = {"total": len(jobs), "desc": names, "unit": "run", "leave": False}
     if n_workers <= 1:

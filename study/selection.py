@@ -121,15 +121,20 @@ def best_rival(
         The least "train_seconds" is the best, of all others the greatest.
     n_bits : int
     among : names of methods, optional
-        By default all methods of the records.
+        By default all methods of the records. Those without records of this length are left out.
     to : str
         The method that is left out.
     """
     if among is None:
         among = dict.fromkeys(record["method"] for record in records)
+    # A method may be unable to make codes of this length.
+    measured = set()
+    for record in records:
+        if record["n_bits"] == n_bits and metric_of(record, metric) in record:
+            measured.add(record["method"])
     means = {}
     for method in among:
-        if method != to:
+        if method != to and method in measured:
             found = values(records, metric, method=method, n_bits=n_bits)
             means[method] = found.mean()
     if not means:

@@ -310,7 +310,11 @@ def judge_order(groups: Groups, most: bool = False, slack: float = 0.0) -> Judge
 
 
 def judge_value(
-    samples: Sequence[float], printed: float, margin: float, unit: str
+    samples: Sequence[float],
+    printed: float,
+    margin: float,
+    unit: str,
+    over_queries: bool = False,
 ) -> Judgement:
     """Judge whether the mean of the samples is the printed value, within a margin.
 
@@ -328,6 +332,9 @@ def judge_value(
         A "gain" must also have the printed sign: the range of values that reproduce it ends at
         zero. A "factor" is judged on a logarithmic scale. An "exponent" comes from theory, so its
         margin is not widened.
+    over_queries : bool
+        The samples are the queries of a single seed. They do not show how much runs differ, so
+        the margin is not widened.
 
     Notes
     -----
@@ -345,7 +352,7 @@ def judge_value(
         low, high = np.exp(interval(samples))
         printed = math.log(printed)
         margin = math.log(margin)
-    if unit != "exponent" and len(samples) > 1:
+    if unit != "exponent" and len(samples) > 1 and not over_queries:
         margin += sd(samples) / math.sqrt(PAPER_RUNS)
     least = printed - margin
     most = printed + margin
