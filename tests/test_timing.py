@@ -1,0 +1,72 @@
+"""Random features of a shape, the mistakes made on them, and the time to learn them."""
+
+import numpy as np
+import pytest
+
+from baselines import OKH
+from hmoh import HMOH
+from kernels import RBF, UnitLength
+from study import timing
+
+
+def test_features_have_the_shape_and_are_always_the_same():
+    X, y = timing.random_features(50, 7, 4, distance=3.0)
+    again, _ = timing.random_features(50, 7, 4, distance=3.0)
+    assert X.shape == (50, 7) and X.dtype == np.float32
+    assert set(y) <= set(range(4))
+    assert np.array_equal(X, again)
+
+
+def test_rows_may_have_one_or_two_labels():
+    _, Y = timing.random_features(200, 7, 4, distance=3.0, multi_label=True)
+    assert Y.shape == (200, 4)
+    assert set(Y.sum(axis=1)) == {1, 2}
+
+
+def test_the_distance_is_that_between_the_means_of_classes():
+    n_classes = 40
+    X, y = timing.random_features(40_000, 30, n_classes, distance=8.0)
+    # The features are Z M for a square matrix M that the seed gives.
+    rng = np.random.default_rng(0)
+    rng.standard_normal((n_classes, 30), dtype=np.float32)
+    rng.integers(n_classes, size=len(X))
+    rng.standard_normal((len(X), 30), dtype=np.float32)
+    M = rng.standard_normal((30, 30), dtype=np.float32)
+    Z = np.linalg.solve(M.T.astype(float), X.T).T
+    means = np.array([Z[y == k].mean(axis=0) for k in range(n_classes)])
+    pairs = np.linalg.norm(means[:, None] - means, axis=2)[
+        np.triu_indices(n_classes, 1)
+    ]
+    assert pairs.mean() == pytest.approx(8.0, rel=0.05)
+
+
+@pytest.mark.parametrize("multi_label", [False, True])
+@pytest.mark.parametrize("feature_map", [None, RBF(20)])
+def test_mistakes_are_those_that_the_model_learns_from(feature_map, multi_label):
+    X, y = timing.random_features(300, 6, 4, distance=2.0, multi_label=multi_label)
+    model = HMOH(8, feature_map=feature_map, ensemble=False, random_state=0)
+    counts = timing.wrong_bits(model, X, y)
+    assert counts.shape == (300,) and counts.min() >= 0 and counts.max() <= 8
+    # Where nothing is wrong, the weights stay as they are.
+    n = int(np.flatnonzero(counts == 0)[-1])
+    shorter = HMOH(8, feature_map=model.feature_map_, ensemble=False, random_state=0)
+    shorter.set_params(feature_map=None)
+    Z = X if feature_map is None else model.feature_map_.transform(X)
+    classes = None if multi_label else np.unique(y)
+    shorter.partial_fit(Z[:n], y[:n], classes=classes)
+    before = shorter.weights_
+    after = shorter.partial_fit(Z[n : n + 1], y[n : n + 1]).weights_
+    assert np.array_equal(before, after)
+
+
+@pytest.mark.parametrize(
+    "model", [HMOH(8, feature_map=RBF(50)), OKH(8, feature_map=UnitLength(), warmup=60)]
+)
+def test_learning_alone_is_a_part_of_the_time_and_classes_are_left_as_they_were(model):
+    X, y = timing.random_features(2000, 50, 4, distance=2.0)
+    kind = type(model)
+    learn = kind._learn
+    total, learning = timing.cpu_seconds(model.set_params(random_state=0), X, y)
+    assert 0 < learning < total
+    assert kind._learn is learn
+    assert model.n_seen_ == 2000
