@@ -6,10 +6,10 @@ Copy this folder together with hmoh.py and kernels.py.
 parameters and features for one of its data sets. Faults of the published benchmark are corrected;
 the docstring of each method says which.
 
-`METHODS_AS_PUBLISHED` has the same names. Its models compute what the published benchmark computes,
-faults included. They differ from `METHODS` in the five methods of `PUBLISHED_FAULTS`, which says
-what the published code does, and in which file and line. Both take the anchors of a feature map
-from the stream.
+`METHODS_AS_PUBLISHED` has the same names. Its models have the faults of the published benchmark.
+They differ from `METHODS` in the five methods of `PUBLISHED_FAULTS`, which says what the published
+code does, and in which file and line. In both, anchors, bandwidths and means come from the first
+samples of the stream, where the published code takes them from the whole data set.
 
 >>> METHODS["LSH"]("mnist", n_bits=32, random_state=0)
 LSH(n_bits=32, feature_map=UnitLength(), warmup=None, random_state=0)
@@ -162,7 +162,8 @@ PUBLISHED_FAULTS: dict[str, str] = {
     "(fcakir/mihash, online-hashing/+Methods/MIHash.m, line 133).",
     "OSH": "train1batch returns the weights but not the object, which is a value class, so the "
     "codebook is forgotten after every sample and all classes share one codeword "
-    "(fcakir/mihash, online-hashing/+Methods/OSH.m, lines 1, 59 and 122 to 125).",
+    "(fcakir/mihash, online-hashing/+Methods/OSH.m, lines 1, 59 and 122 to 125). The loss is the "
+    "boosted one (demo_online.m, line 123), where METHODS has the hinge loss.",
     "SketchHash": "train1batch returns the weights but not the object, which is a value class, so "
     "sketch and mean are forgotten after every batch "
     "(fcakir/mihash, online-hashing/+Methods/SketchHash.m, lines 1, 45 and 69 to 75).",

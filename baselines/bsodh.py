@@ -36,13 +36,12 @@ class BSODH(LinearHasher):
     1.2). Batches have 2,000 samples, on Places205 10,000. Of lambda and sigma only the ratio
     has an effect.
 
-    mAP on MNIST at 8, 16, 32, 48, 64 and 128 bits:
+    mAP on MNIST at 8, 16, 32, 48, 64 and 128 bits (mean of ten seeds):
 
         the paper  .593 .700 .747 .743 .766 .760
-        here       .577 .659 .706 .730 .747 .760
+        here       .577 .667 .712 .731 .745 .758
 
-    The paper's row is .04 higher at 16 and 32 bits. Its authors' own code, run on the same
-    data, gives .679 and .703 there.
+    The paper's row is .03 to .04 higher at 16 and 32 bits.
 
     Parameters
     ----------

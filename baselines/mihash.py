@@ -290,14 +290,13 @@ class MIHash(LinearHasher):
     The paper's (theta, R, A), on rows of unit length (`UnitLength`): CIFAR-10 and MNIST
     (0, 1000, 10), Places205 (0, 5000, 10), NUS-WIDE (0, 2000, 1).
 
-    mAP on MNIST at 8, 16, 32, 48, 64 and 128 bits, here the mean of three splits:
+    mAP on MNIST at 8, 16, 32, 48, 64 and 128 bits, here the mean of five seeds:
 
         the paper                    .664 .741 .744 .780 .713 .681
-        here                         .671 .751 .788 .799 .801 .799
-        here, gradient="published"   .674 .745 .777 .782 .774 .758
+        here                         .665 .750 .784 .797 .799 .801
+        here, gradient="published"   .680 .744 .775 .774 .772 .747
 
-    By the published gradient long codes do worse, as in the paper, but not by as much. The
-    published code, run on the same data, gives .779 at 32 bits.
+    By the published gradient long codes do worse, as in the paper, but not by as much.
 
     Parameters
     ----------

@@ -72,7 +72,7 @@ VERDICTS = {
     "contradicted": Verdict("✗", "#a63c00", "the order is not as the paper says"),
     "reproduced": Verdict("✓", "#00664b", "the printed value, within its margin"),
     "different": Verdict("✗", "#a63c00", "another value than the printed one"),
-    "undecided": Verdict("~", "#555555", "more seeds are needed"),
+    "undecided": Verdict("~", "#555555", "the measurements allow both"),
     "artefact": Verdict("!", "#8a5a00", "only with a fault of the published code"),
     "not testable here": Verdict("?", "#00507d", "not measured on the paper's data"),
     "not run here": Verdict("-", "#555555", "its notebook has not been run"),
@@ -125,7 +125,7 @@ class Claim:
     estimate, low, high, n, p, whole
         As in `statistics.Judgement`, as described; nan if nothing was measured.
     as_published : str or None
-        The verdict with what the published code computes; None if that is the same.
+        The verdict with what the published code computes; None if that was not run.
     tables_agree : bool or None
         Whether the paper's own tables say the same; None if they do not have it.
     stand_in : bool
@@ -346,7 +346,8 @@ def _settle(spec: dict, sample: Sample) -> Claim:
     if sample.published is not None:
         published = _judge(spec, sample.published, sample.over)
         as_published = published.verdict
-        why += f"; as published: {as_published}, {_numbers(published)}"
+        if sample.published is not sample.values:
+            why += f"; as published: {as_published}, {_numbers(published)}"
         if verdict in BAD and as_published in GOOD:
             verdict = "artefact"
             # A measurement by hand as published has all the faults.

@@ -110,18 +110,14 @@ def rates(claims: Sequence[Claim]) -> dict[str, float]:
 
 def count_cells(cells: Sequence[Claim]) -> str:
     """Return in words how many cells of a table were reproduced, as described and as published."""
-    described = 0
-    published = 0
-    for cell in cells:
-        verdict = "different" if cell.verdict == "artefact" else cell.verdict
-        if cell.there:
-            verdict = "different" if cell.there == "artefact" else cell.there
-        described += verdict == "reproduced"
-        published += (cell.as_published or verdict) == "reproduced"
-    return (
-        f"{described} of {len(cells)} cells reproduced as described, "
-        f"{published} as published"
-    )
+    described = sum((cell.there or cell.verdict) == "reproduced" for cell in cells)
+    published = sum(cell.as_published == "reproduced" for cell in cells)
+    text = f"{described} of {len(cells)} cells reproduced as described"
+    if any(cell.as_published for cell in cells):
+        text += f", {published} as published"
+    if any(cell.stand_in for cell in cells):
+        text += ", by a STAND-IN, which decides nothing"
+    return text
 
 
 # ---- showing -------------------------------------------------------------------------
@@ -190,7 +186,8 @@ def _html_row(c: Claim, note: str) -> str:
         c.section,
         words,
         "" if c.printed is None else f"{c.printed:g}",
-        "" if math.isnan(c.estimate) else f"{c.estimate:.3f}",
+        # A value of a stand-in is not set beside the paper's.
+        "" if math.isnan(c.estimate) or c.stand_in else f"{c.estimate:.3f}",
         "" if math.isnan(c.p) else f"{c.p:.2g}",
         html.escape(c.data),
         verdict_html(c.verdict),

@@ -1,6 +1,7 @@
 """Decide what measurements show: one rule for all claims of the paper.
 
-A seed draws split, queries, stream and codebook anew, so the values of the seeds are independent.
+A seed draws split, queries, stream and codebook anew from one data set. Given that data set, the
+values of the seeds are independent.
 Two methods are compared by their differences, seed by seed. The rule is the 95 % interval of the
 mean by Student's t:
 
@@ -238,11 +239,6 @@ class Judgement:
     whole: float | None = None
     margin: float | None = None
 
-    @property
-    def decided(self) -> bool:
-        """Tell whether the verdict is not "undecided"."""
-        return self.verdict != "undecided"
-
 
 Groups = Sequence[Mapping[str, Sequence[float]]]
 
@@ -408,7 +404,3 @@ def _probability_whole(groups: Groups, n_needed: int, slack: float) -> float | N
         holds += (draws[:, start:stop] > -slack).all(axis=1)
         start = stop
     return float((holds >= n_needed).mean())
-
-
-# TEMPORARY until all importers use study.selection.
-from study.selection import *  # noqa

@@ -87,7 +87,7 @@ def use_style() -> None:
     """Set matplotlib's defaults. Call it once at the top of a notebook."""
     style = {
         "figure.figsize": (7, 4),
-        "figure.dpi": 100,
+        "figure.dpi": 88,
         "figure.constrained_layout.use": True,
         "axes.prop_cycle": plt.cycler(color=COLORS),
         "axes.grid": True,

@@ -22,6 +22,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from study.datasets import QUERIES
 from study.evaluation import headline
 from study.selection import (
     LOWER_IS_BETTER,
@@ -76,6 +77,8 @@ def _is_as_in_paper(record: dict) -> bool:
     if record["stand_in_for"] or os.environ.get("HMOH_PROFILE") == "quick":
         return False
     if record.get("params") or record.get("split", "paper") != "paper":
+        return False
+    if record.get("n_queries") not in (None, QUERIES[record["role"]]):
         return False
     method = record["method"]
     return label_of(record) in (method, f"{method}, as published")

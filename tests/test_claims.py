@@ -199,6 +199,27 @@ def test_what_is_supported_only_as_published_is_an_artefact(
     assert ("HMOH.m" in claim.why) == (verdict == "artefact")
 
 
+def test_a_faulty_method_without_published_runs_was_not_run_as_published(judge):
+    records = seeds("HMOH", [0.6] * 3) + seeds("HCOH", [0.5] * 3)
+    claim = judge(entry(ORDER), records)
+    assert (claim.verdict, claim.as_published) == ("supported", None)
+    assert "as published" not in claim.why
+
+
+@pytest.mark.parametrize(
+    "ours, verdict",
+    [(0.6, "supported"), (0.4, "contradicted"), (0.5, "undecided")],
+)
+def test_without_a_faulty_method_the_verdict_as_published_is_the_same(
+    ours, verdict, judge
+):
+    noise = np.array([0.01, -0.01, 0])
+    records = seeds("HCOH", ours + noise) + seeds("BSODH", [0.5] * 3)
+    claim = judge(entry(ORDER | {"ranking": ["HCOH", "BSODH"]}), records)
+    assert (claim.verdict, claim.as_published) == (verdict, verdict)
+    assert "as published" not in claim.why
+
+
 def test_a_value_by_hand_can_be_an_artefact(judge):
     hand = Sample([0.1, 0.1], "mnist", published=[0.8, 0.8], faults=("a slip in x.m",))
     claim = judge(entry(printed=0.8), hand=hand)
@@ -334,6 +355,13 @@ def test_a_cell_can_be_an_artefact():
     found = {cell.id: cell for cell in claims.cells("mnist", records)}
     cell = found["table4-mAP-HMOH-32"]
     assert (cell.verdict, cell.as_published) == ("artefact", "reproduced")
+
+
+def test_a_cell_of_a_faulty_method_needs_published_runs():
+    records = seeds("HMOH", [0.847] * 3) + seeds("HCOH", [0.756] * 3)
+    found = {cell.id: cell for cell in claims.cells("mnist", records)}
+    assert found["table4-mAP-HMOH-32"].as_published is None
+    assert found["table4-mAP-HCOH-32"].as_published == "reproduced"
 
 
 def test_all_specs_are_the_claims_and_all_cells():

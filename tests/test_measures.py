@@ -164,9 +164,57 @@ def test_a_gain_is_the_mean_over_lengths_over_the_best_at_each():
     # The best by its mean is the best for all seeds.
     records += seeds("BSODH", [0.4, 0.8], n_bits=16)
     found = values(GAIN | {"over": ["MIHash", "BSODH"], "bits": [8, 16]}, records)
-    first = (0.6 / 0.5 + 0.9 / 0.4) / 2 - 1
-    second = (0.66 / 0.5 + 0.9 / 0.8) / 2 - 1
-    np.testing.assert_allclose(found, [first, second])
+    at_8 = np.array([0.6 / 0.5, 0.66 / 0.5]) - 1
+    # The ratio of the means is 1.5. The seeds add (0.9 - 1.5 * 0.4) / 0.6 and its opposite.
+    at_16 = np.array([1.5 + 0.5, 1.5 - 0.5]) - 1
+    np.testing.assert_allclose(found, (at_8 + at_16) / 2)
+
+
+def test_the_mean_of_a_gain_is_the_ratio_of_the_means():
+    ours = np.array([0.8, 0.7, 0.9, 0.75])
+    theirs = np.array([0.2, 0.6, 0.4, 0.8])
+    found = values(GAIN, seeds("HMOH", ours) + seeds("HCOH", theirs))
+    assert found.mean() == pytest.approx(ours.mean() / theirs.mean() - 1)
+    # The mean of the ratios would be far too large.
+    assert found.mean() < np.mean(ours / theirs) - 1.5
+    # A gain that all seeds share has no spread.
+    found = values(GAIN, seeds("HMOH", 1.25 * theirs) + seeds("HCOH", theirs))
+    np.testing.assert_allclose(found, 0.25)
+
+
+def test_a_method_without_codes_of_a_length_is_left_out_there():
+    records = []
+    for n_bits in (16, 32):
+        records += seeds("HMOH", [0.8] * 2, n_bits=n_bits)
+        records += seeds("HCOH", [0.5] * 2, n_bits=n_bits)
+    records += seeds("SketchHash", [0.64] * 2, n_bits=16)
+    order = ORDER | {"ranking": ["HMOH", ["HCOH", "SketchHash"]], "bits": [16, 32]}
+    groups = from_records(entry(order), records).values
+    assert [[case.split()[-1] for case in group] for group in groups] == [
+        ["HCOH", "SketchHash"],
+        ["HCOH"],
+    ]
+    gain = GAIN | {"over": ["HCOH", "SketchHash"], "bits": [16, 32]}
+    mean = (0.8 / 0.64 + 0.8 / 0.5) / 2 - 1
+    np.testing.assert_allclose(values(gain, records), [mean] * 2)
+    change = CHANGE | {"method": ["HMOH", "SketchHash"]}
+    groups = from_records(entry(change), records).values
+    assert [len(group) for group in groups] == [1, 0]
+    # A method that was not run at any length is missing, and so is the better one.
+    for ranking in (["HMOH", "OSH"], ["SketchHash", "HCOH"]):
+        with pytest.raises(Missing, match="no record of"):
+            from_records(entry(order | {"ranking": ranking}), records)
+
+
+def test_two_records_of_one_method_length_and_seed_are_refused():
+    records = seeds("HMOH", [0.8, 0.8]) + seeds("HCOH", [0.5, 0.5])
+    again = [record("HCOH", seed=1, mAP=0.9)]
+    with pytest.raises(ValueError, match=r"of HCOH at 32 bits have seed 1; pass each"):
+        from_records(entry(ORDER), records + again)
+    # The same seed with other settings is another run.
+    others = [record("HCOH", seed=1, mAP=0.9, published=True)]
+    others += [record("HCOH", n_bits=64, seed=1, mAP=0.9)]
+    np.testing.assert_allclose(gaps(ORDER, records + others), [0.3, 0.3])
 
 
 def test_all_others_are_the_methods_of_the_paper_that_are_not_named():
@@ -234,15 +282,30 @@ def test_published_records_replace_those_of_the_same_method():
     assert from_records(entry(ORDER), records[:4] + elsewhere).published is None
 
 
-def test_a_method_without_a_fault_may_run_as_published_too():
+def test_a_faulty_method_that_did_not_run_as_published_is_not_replaced():
+    records = seeds("HMOH", [0.8, 0.8]) + seeds("OSH", [0.5, 0.5])
+    spec = entry(ORDER | {"ranking": ["HMOH", "OSH"]})
+    # HMOH as published is not compared with OSH as described.
+    records += seeds("HMOH", [0.4, 0.4], published=True)
+    assert from_records(spec, records).published is None
+    records += seeds("OSH", [0.1, 0.1], published=True)
+    sample = from_records(spec, records)
+    np.testing.assert_allclose(*sample.published[0].values(), [0.3, 0.3])
+    assert [fault.partition(":")[0] for fault in sample.faults] == ["HMOH", "OSH"]
+
+
+@pytest.mark.parametrize("also_published", [False, True])
+def test_methods_without_a_fault_are_the_same_as_published(also_published):
     records = seeds("HCOH", [0.5, 0.5]) + seeds("BSODH", [0.4, 0.4])
-    records += [r | {"published": True} for r in records]
+    if also_published:
+        records += [r | {"published": True, "mAP": 0.9} for r in records]
     spec = entry(ORDER | {"ranking": ["HCOH", "BSODH"]})
     sample = from_records(spec, records)
-    assert (sample.published, sample.faults) == (None, ())
+    assert sample.published is sample.values
+    assert sample.faults == ()
 
 
-def test_published_runs_without_curves_leave_curves_as_described():
+def test_published_runs_without_curves_say_nothing_about_curves():
     curve = {"samples": [50, 100], "stream": [0.3, 0.5]}
     records = seeds("HMOH", [0.5, 0.5], **curve)
     records += seeds("HMOH", [0.9, 0.9], published=True)
@@ -254,23 +317,31 @@ def test_published_runs_without_curves_leave_curves_as_described():
 def test_the_published_evaluation_is_a_change_of_the_measure():
     records = []
     for n_bits, cast in [(16, 0.9), (32, 0.7)]:
-        records += seeds("HMOH", [0.8] * 2, n_bits=n_bits, **{"mAP int8": cast})
-    spec = entry(CHANGE | {"sign": -1}, published={"metric": "mAP int8"})
+        records += seeds("HCOH", [0.8] * 2, n_bits=n_bits, **{"mAP int8": cast})
+    measure = CHANGE | {"method": "HCOH", "sign": -1}
+    spec = entry(measure, published={"metric": "mAP int8"})
     sample = from_records(spec, records)
     np.testing.assert_allclose(*sample.values[0].values(), [0, 0])
     np.testing.assert_allclose(*sample.published[0].values(), [0.2, 0.2])
     assert sample.faults == (measures.EVALUATION_FAULTS["mAP int8"],)
+    # Records without that metric are no measurement as published.
+    for r in records:
+        del r["mAP int8"]
+    assert from_records(spec, records).published is None
 
 
-def test_the_change_may_be_another_method(monkeypatch):
-    monkeypatch.setitem(measures.EVALUATION_FAULTS, "LSH", "it is not trained")
-    records = seeds("HCOH", [0.6, 0.6])
-    spec = entry(VALUE | {"method": "HCOH"}, 0.3, published={"method": "LSH"})
-    with pytest.raises(Missing, match="no record of LSH"):
-        from_records(spec, records)
-    sample = from_records(spec, records + seeds("LSH", [0.3, 0.3]))
-    assert (sample.values.tolist(), sample.published.tolist()) == ([0.6] * 2, [0.3] * 2)
-    assert sample.faults == ("it is not trained",)
+def test_a_fault_of_the_method_and_one_of_the_evaluation_are_both_named():
+    cast = {"mAP int8": 0.7}
+    records = seeds("HMOH", [0.8] * 2, **cast)
+    spec = entry(VALUE, 0.7, published={"metric": "mAP int8"})
+    assert from_records(spec, records).published is None
+    sample = from_records(
+        spec, records + seeds("HMOH", [0.9] * 2, published=True, **cast)
+    )
+    assert sample.published.tolist() == [0.7, 0.7]
+    method, evaluation = sample.faults
+    assert method.startswith("HMOH: ")
+    assert evaluation == measures.EVALUATION_FAULTS["mAP int8"]
 
 
 def test_every_change_of_the_claims_file_cites_the_published_evaluation():

@@ -165,16 +165,31 @@ def test_rates_are_over_the_claims_that_were_tested_here():
 
 def test_cells_are_counted_as_described_and_as_published():
     cells = [
-        claim("reproduced"),
+        claim("reproduced", as_published="reproduced"),
         claim("artefact", as_published="reproduced"),
         claim("reproduced", as_published="different"),
-        claim("undecided"),
-        claim("not testable here", there="artefact", as_published="reproduced"),
-        claim("not testable here", there="reproduced"),
+        # What was not run as published is not counted there.
+        claim("reproduced"),
+        claim("undecided", as_published="undecided"),
         claim("not testable here", n=0),
     ]
     found = scorecard.count_cells(cells)
-    assert found == "3 of 7 cells reproduced as described, 4 as published"
+    assert found == "3 of 6 cells reproduced as described, 2 as published"
+    found = scorecard.count_cells([claim("reproduced"), claim("different")])
+    assert found == "1 of 2 cells reproduced as described"
+
+
+def test_cells_of_a_stand_in_are_counted_as_such():
+    stand_in = {"verdict": "not testable here", "stand_in": True}
+    cells = [
+        claim(**stand_in, there="artefact", as_published="reproduced"),
+        claim(**stand_in, there="reproduced", as_published="reproduced"),
+        claim(**stand_in, there="different", as_published="different"),
+    ]
+    assert scorecard.count_cells(cells) == (
+        "1 of 3 cells reproduced as described, 2 as published, "
+        "by a STAND-IN, which decides nothing"
+    )
 
 
 # ---- showing -------------------------------------------------------------------------
@@ -253,7 +268,7 @@ def test_a_table_of_cells_has_ours_the_verdict_and_the_papers():
     found = scorecard.cell_table(claims.cells("mnist", records), "mAP")
     assert found.title == (
         "Table 4, mAP on mnist: ours, verdict, the paper's; "
-        "2 of 48 cells reproduced as described, 3 as published"
+        "2 of 48 cells reproduced as described, 2 as published"
     )
     assert found.head == ["bits", *map(str, BITS)]
     assert [row[0] for row in found.rows] == claims.PAPER_METHODS
@@ -269,6 +284,7 @@ def test_a_table_of_a_stand_in_says_so_and_shows_the_verdict_there():
     records = seeds("HMOH", [0.733] * 3, "P@H2", **other)
     found = scorecard.cell_table(claims.cells("cifar10", records), "P@H2")
     assert found.title.startswith("Table 2, P@H2 on cifar10_vgg16 (STAND-IN): ours")
+    assert found.title.endswith("by a STAND-IN, which decides nothing")
     assert found.rows[-1][3] == ".733 ✓ (.743)"
 
 

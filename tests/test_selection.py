@@ -98,6 +98,16 @@ def test_the_best_rival_has_the_best_mean_of_the_others():
         selection.best_rival(RECORDS, "mAP", 8, ["HMOH"])
 
 
+def test_a_rival_without_codes_of_this_length_is_left_out():
+    records = RECORDS + runs({("SketchHash", 8): [0.65, 0.65]})
+    assert selection.best_rival(records, "mAP", 8) == "SketchHash"
+    assert selection.best_rival(records, "mAP", 16) == "LSH"
+    among = ["SketchHash", "HCOH"]
+    assert selection.best_rival(records, "mAP", 16, among) == "HCOH"
+    with pytest.raises(ValueError, match=r"no method but HMOH; add records"):
+        selection.best_rival(records, "mAP", 16, ["SketchHash"])
+
+
 def test_the_least_time_is_the_best():
     seconds = {("HMOH", 8): [1], ("LSH", 8): [0.1], ("OSH", 8): [9]}
     records = runs(seconds, "train_seconds")

@@ -199,6 +199,35 @@ def test_as_published_remembers_one_batch():
     assert not np.array_equal(model.weights_, make(SketchHash).fit(X).weights_)
 
 
+@pytest.mark.parametrize("n_rest", [1, 5, 11])
+def test_as_published_a_rest_shorter_than_a_batch_changes_nothing(n_rest):
+    X = stream(60 + n_rest)
+    whole = make(SketchHash, as_published=True).fit(X[:60])
+    model = make(SketchHash, as_published=True).fit(X)
+    assert model.n_seen_ == 60 + n_rest
+    np.testing.assert_array_equal(model.weights_, whole.weights_)
+    np.testing.assert_array_equal(model.sketch_, whole.sketch_)
+    # The method as described learns it.
+    assert not np.array_equal(
+        make(SketchHash).fit(X).weights_, make(SketchHash).fit(X[:60]).weights_
+    )
+
+
+def test_as_published_a_rest_that_is_completed_later_is_learned():
+    X = stream(72)
+    model = make(SketchHash, as_published=True)
+    model.partial_fit(X[:65]).partial_fit(X[65:])
+    expected = make(SketchHash, as_published=True).fit(X).weights_
+    np.testing.assert_array_equal(model.weights_, expected)
+
+
+def test_as_published_a_rest_is_learned_if_it_is_all_there_is():
+    X = stream(8)
+    model = make(SketchHash, as_published=True).fit(X)
+    np.testing.assert_array_equal(model.weights_, make(SketchHash).fit(X).weights_)
+    np.testing.assert_array_equal(model.mean_, 0)
+
+
 def test_batch_and_size_follow_the_code_length():
     assert [SketchHash(n_bits=b)._update_size for b in (8, 63, 64, 128)] == [
         50,

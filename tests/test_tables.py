@@ -56,12 +56,18 @@ def test_a_stand_in_is_called_so_and_never_stands_beside_the_paper():
         {"split": "unseen"},
         {"split": "test"},
         {"label": "ours"},
+        {"n_queries": 500},
     ],
 )
 def test_another_protocol_does_not_stand_beside_the_paper(change):
     assert tables.paper_value(HMOH, "mAP") == 0.743
     assert tables.paper_value(HMOH, "headline") == 0.743
     assert tables.paper_value(HMOH | change, "mAP") is None
+
+
+@pytest.mark.parametrize("n_queries", [None, 1000])
+def test_the_papers_number_of_queries_stands_beside_the_paper(n_queries):
+    assert tables.paper_value(HMOH | {"n_queries": n_queries}, "mAP") == 0.743
 
 
 def test_small_parts_of_the_data_do_not_stand_beside_the_paper(monkeypatch):
