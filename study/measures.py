@@ -264,8 +264,9 @@ def _gain(measure: dict, runs) -> np.ndarray:
     """
     gains = []
     for a, b in _gain_pairs(measure, runs):
-        ratio = a.mean() / b.mean()
-        gains.append(ratio - 1 + (a - ratio * b) / b.mean())
+        known = ~np.isnan(a + b)
+        ratio = a[known].mean() / b[known].mean()
+        gains.append(ratio - 1 + (a - ratio * b) / b[known].mean())
     return np.mean(gains, axis=0)
 
 

@@ -229,7 +229,7 @@ def run(
 
 @cache
 def _version() -> str:
-    return "35cf37d5e21859eddbcdfe84e38986958e1815ebf40f7add97ef98d9f1095b62"  # PINNED, remove
+    return code_version(ROOT)
 
 
 def _place(job: dict) -> tuple[dict, Path]:
