@@ -78,7 +78,7 @@ def neighbours(
     inches_per_unit = 8 / width
     # The titles need 1.1 units.
     height = (n * step_y + 1.1) * inches_per_unit
-    figure, axes = plt.subplots(figsize=(8, height), layout="constrained")
+    figure, axes = plt.subplots(figsize=(8, height), dpi=100, layout="constrained")
 
     def draw(
         image: np.ndarray, x: float, y: float, color: str, linewidth: float
