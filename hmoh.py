@@ -30,7 +30,10 @@ from __future__ import annotations
 import copy
 import inspect
 import json
+import math
+import operator
 import os
+import threading
 import uuid
 import zipfile
 from concurrent.futures import ThreadPoolExecutor
@@ -53,11 +56,19 @@ __all__ = [
 ]
 
 TILE = 8  # bits that are learned together, so that a sample is read once for them
-RUN = 1024  # steps after which the sum of W is moved from float32 to float64
+RUN = 1000  # steps after which the sum of W is moved from float32 to float64
 PAGE = 4096  # bytes of a memory page
+FEW_ROWS = 64  # up to so many samples are learned without a copy of the weights
 BLOCK_ROWS = 8192  # samples mapped to features, or encoded, at a time
-DRAWS = 2000  # codebooks that "spread" chooses from
-SAVED_VERSION = 2  # of the files that `save` writes; version 1 can still be read
+DRAWS = 2000  # codebooks, or targets, that "spread" chooses from
+FAR_PAIRS = (
+    200_000  # distances that "spread" computes for a new label of an open stream
+)
+FAR_LABELS = 1000  # labels of an open stream after which "spread" is "random"
+HORIZONS = (None, 100_000, 10_000, 1_000)  # that memory="auto" chooses from
+LOOK = 64  # of so many steps, "auto" looks at one
+LATELY = 256  # looks that "auto" judges by
+SAVED_VERSION = 3  # of the files that `save` writes; versions 1 and 2 can still be read
 
 
 class NotFittedError(ValueError, AttributeError):
@@ -110,56 +121,163 @@ def _dots(Z, i, W, k, f):
 
 # What `_perceptron` computes, for one sample per step:
 #
-#     for i in range(len(Z)):                  # the samples, in order
+#     for t in range(1, len(Z) + 1):           # the samples, in order
+#         z = Z[t - 1]
 #         for k in range(n_bits):
-#             c = C[y[i], k]                   # the target bit, +1 or -1
-#             if (W[k] @ Z[i] > 0) != (c > 0):
-#                 W[k] += c * Z[i]             # only where the bit is wrong
-#         total += W
-#     average = total / len(Z)                 # the hash functions
+#             c = C[y[t - 1], k]               # the target bit, +1 or -1
+#             if (W[k] @ z > 0) != (c > 0):
+#                 W[k] += c * z                # only where the bit is wrong
+#         A += (W - A) * max(1 / t, 1 / n)     # the hash functions; n is infinite in the paper
 #
 # The fast version differs in three ways. It takes TILE bits at a time, and some 64 samples
-# that stay in the cache while the tiles take turns. It does not add W to the total at each
-# step. An update made after `age` steps is missing from the first `age` terms of the sum. So
-# the sum over n steps is n W - V, where V is the sum of age * update. It starts a new sum
-# after every RUN steps, because float32 cannot hold larger sums exactly enough. S is the
-# total of the finished sums.
+# that stay in the cache while the tiles take turns. It does not change A at each step, but
+# after every `run` steps, because what an update contributes has a closed form.
+#
+# Uniform average (t <= n). An update made after `age` steps of a run is missing from the first
+# `age` terms of the sum of W. So the sum over k steps is k W - V, where V is the sum of
+# age * update. S is the total of the finished runs.
+#
+# Forgetting (t > n). Let g = 1 - 1/n, and let S be the average at the start of the run. After k
+# steps of the run A = W + g^k (S - W - V), where V is the sum of (g^-age - 1) * update.
+#
+# Runs are short because float32 cannot hold larger sums exactly enough. They are placed so that
+# one of them ends at step n. If n is no multiple of `run`, the first run is shorter.
+#
+# Several averages (memory="auto") share W and V. The first is that of all steps. The others forget
+# from run to run: with M, the mean of W in a run of k steps, S becomes M + g^k (S - M).
 @compiled
-def _perceptron(Z, y, C, batch, t, W, V, S, first_bit, last_bit):
+def _perceptron(Z, y, C, batch, W, V, S, horizons, wrong, steps, first_bit, last_bit):
     """Learn the bits from first_bit to before last_bit from the samples Z with targets C[y].
 
-    Z (n, m) float32, y (n,) int64, C (classes, bits) float32, W V (bits, m or more) float32,
-    S (bits, m or more) float64; `batch` samples per step, t steps made before.
+    Z (n, m) C (classes, bits) W V (bits, m or more) float32, S (h, bits, m or more) float64,
+    y (n,) steps (1,) int64, wrong (tiles, h) float64; `batch` samples per step, `horizons` as
+    in `_horizons`. `steps` is counted on if these are all bits.
     """
+    run, shift, ends, growth, _ = horizons
     f = np.empty(TILE, np.float32)
     update = np.empty((batch, TILE), np.float32)
     n_rows = max(1, 64 // batch) * batch
     for start in range(0, len(Z), n_rows):
         stop = min(start + n_rows, len(Z))
         for k in range(first_bit, last_bit, TILE):
-            done = t + start // batch
+            done = steps[0] + start // batch
             for i0 in range(start, stop, batch):
                 i1 = min(i0 + batch, stop)
+                if len(ends) > 1 and done % LOOK == 0:
+                    _look(Z, i0, C, y[i0], k, S, done, ends, wrong)
                 # All samples of a batch meet the W from before the batch.
                 for i in range(i0, i1):
                     _dots(Z, i, W, k, f)
                     for q in range(TILE):
                         c = C[y[i], k + q]
                         update[i - i0, q] = c if (f[q] > 0) != (c > 0) else 0
-                age = np.float32(done % RUN)
+                age = (done + shift) % run
+                weight = growth[age]
+                if done < ends[0]:
+                    weight = np.float32(min(age, done))
                 for i in range(i0, i1):
                     for q in range(TILE):
                         c = update[i - i0, q]
                         if c != 0:
                             for j in range(Z.shape[1]):
                                 W[k + q, j] += c * Z[i, j]
-                                V[k + q, j] += (age * c) * Z[i, j]
+                                V[k + q, j] += (weight * c) * Z[i, j]
                 done += 1
-                if done % RUN == 0:
-                    for q in range(k, k + TILE):
-                        for j in range(Z.shape[1]):
-                            S[q, j] += RUN * np.float64(W[q, j]) - np.float64(V[q, j])
-                            V[q, j] = 0
+                if age + 1 == run:
+                    _end_run(done, W, V, S, horizons, k)
+    if last_bit - first_bit == len(W):
+        steps[0] += -(-len(Z) // batch)
+
+
+@compiled
+def _end_run(done, W, V, S, horizons, k):
+    """Move V into S for the TILE bits from k on, after `done` steps.
+
+    W V (bits, m) float32, S (h, bits, m) float64.
+    """
+    run, _, ends, _, keep = horizons
+    length = min(run, done)
+    for q in range(k, k + TILE):
+        for j in range(W.shape[1]):
+            w = np.float64(W[q, j])
+            v = np.float64(V[q, j])
+            if done <= ends[0]:
+                S[0, q, j] += length * w - v
+            else:
+                S[0, q, j] = w + keep[0] * (S[0, q, j] - w - v)
+            for h in range(len(ends)):
+                if done == ends[h]:
+                    S[h, q, j] = S[0, q, j] / done  # from here on an average
+                elif h > 0 and done > ends[h]:
+                    mean = w - v / length
+                    S[h, q, j] = mean + keep[h] * (S[h, q, j] - mean)
+            V[q, j] = 0
+
+
+@compiled
+def _look(Z, i, C, label, k, S, done, ends, wrong):
+    """Count the bits that each average gets wrong on sample i, before it is learned.
+
+    Z (n, m) C (classes, bits) float32, S (h, bits, m) wrong (tiles, h) float64, ends (h,) int64.
+    The averages are those at the start of the run. For the sign a sum serves as well.
+    """
+    tile = k // TILE
+    first = 0
+    for h in range(len(ends)):
+        count = 0
+        if h == 0 or done >= ends[h]:
+            for q in range(k, k + TILE):
+                f = 0.0
+                for j in range(Z.shape[1]):
+                    f += S[h, q, j] * Z[i, j]
+                if (f > 0) != (C[label, q] > 0):
+                    count += 1
+        else:
+            count = first
+        if h == 0:
+            first = count
+        wrong[tile, h] += (count - wrong[tile, h]) / LATELY
+
+
+@compiled
+def _average(W, V, S, of_S, of_W, of_V, divisor, A):
+    """Set A = (of_S S + of_W W - of_V V) / divisor, in one sweep.
+
+    W V (bits or more, m or more) float32, S the same float64, A (bits, m) float32.
+    """
+    for k in range(A.shape[0]):
+        for j in range(A.shape[1]):
+            w = np.float64(W[k, j])
+            v = np.float64(V[k, j])
+            A[k, j] = (of_S * S[k, j] + of_W * w - of_V * v) / divisor
+
+
+def _horizons(memory) -> tuple:
+    """Return what `_perceptron` needs to know of the averages that it keeps.
+
+    Returns
+    -------
+    run : int
+        Steps after which V is moved into S.
+    shift : int
+        After t steps, (t + shift) % run of them belong to the run that has begun.
+    ends : (h,) int64
+        The step at which each average begins to forget, its n.
+    growth : (run,) float32
+        (1 - 1/n)^-age - 1 of the first average, the weight of an update in V.
+    keep : (h,) float64
+        (1 - 1/n)^run, the part of S that remains after a run.
+    """
+    kept = HORIZONS if memory == "auto" else (memory,)
+    never = np.iinfo(np.int64).max
+    ends = np.array([never if n is None else n for n in kept], np.int64)
+    run = int(min(RUN, ends.min()))
+    shift = -int(ends[0]) % run if ends[0] < never else 0
+    decay = 1 - 1 / ends
+    # At n = 1 the decay is 0, but a run has only the age 0.
+    age = np.arange(run)
+    growth = np.maximum(decay[0], 1e-9) ** -age - 1
+    return run, shift, ends, growth.astype(np.float32), decay**run
 
 
 def _padded(a: np.ndarray, dtype, offset: int = 0) -> np.ndarray:
@@ -179,6 +297,100 @@ def _padded(a: np.ndarray, dtype, offset: int = 0) -> np.ndarray:
     padded = memory[start : start + size].view(dtype).reshape(shape)
     padded[: a.shape[0], : a.shape[1]] = a
     return padded
+
+
+class Perceptrons:
+    """A perceptron for each bit, and its average over the stream (Sec. 3.5 and 3.7).
+
+    `learn` writes into the arrays. A copy has arrays of its own.
+
+    Parameters
+    ----------
+    n_bits, n_features : int
+    memory : int, "auto" or None
+        As in `HMOH`.
+    """
+
+    def __init__(self, n_bits: int, n_features: int, memory: int | str | None):
+        self.shape = (n_bits, n_features)
+        self.memory = memory
+        self.horizons = _horizons(memory)
+        n_averages = len(self.horizons[2])
+        self.W = _padded(np.zeros(self.shape), np.float32)
+        # Rows that are written in turn should not compete for the same cache sets. So V starts
+        # half a page after W.
+        self.V = _padded(np.zeros(self.shape), np.float32, offset=PAGE // 2)
+        averages = np.zeros((n_averages * len(self.W), n_features))
+        self.S = _padded(averages, np.float64).reshape(n_averages, *self.W.shape)
+        self.wrong = np.zeros((len(self.W) // TILE, n_averages))
+        self.steps = np.zeros(1, np.int64)
+
+    def copy(self) -> Perceptrons:
+        """Return a copy that shares no array that `learn` writes into."""
+        return Perceptrons.from_state(*self.shape, self.memory, self.get_state())
+
+    def get_state(self) -> dict:
+        """Return all that was learned, in arrays without padding that nobody writes into."""
+        n_bits, m = self.shape
+        return {
+            "W": self.W[:n_bits, :m].copy(),
+            "V": self.V[:n_bits, :m].copy(),
+            "S": self.S[:, :n_bits, :m].copy(),
+            "wrong": self.wrong.copy(),
+            "steps": int(self.steps[0]),
+        }
+
+    @classmethod
+    def from_state(cls, n_bits, n_features, memory, state: dict) -> Perceptrons:
+        """Return the perceptrons whose `get_state` gave this state."""
+        new = cls(n_bits, n_features, memory)
+        new.W[:n_bits, :n_features] = state["W"]
+        new.V[:n_bits, :n_features] = state["V"]
+        new.S[:, :n_bits, :n_features] = state["S"]
+        new.wrong[:] = state["wrong"]
+        new.steps[0] = state["steps"]
+        return new
+
+    def learn(self, Z, index, C, batch: int, n_threads: int = 1) -> None:
+        """Learn from samples Z with targets C[index], in place."""
+
+        def learn_tiles(tiles):
+            bits = (TILE * tiles[0], TILE * (tiles[-1] + 1))
+            state = (self.W, self.V, self.S, self.horizons, self.wrong, self.steps)
+            _perceptron(Z, index, C, batch, *state, *bits)
+
+        n_tiles = len(self.W) // TILE
+        n_threads = min(n_threads, n_tiles)
+        if n_threads == 1:
+            # One call and nothing after it, so that a SIGINT finds all done or nothing.
+            learn_tiles((0, n_tiles - 1))
+            return
+        # The pool is made for this call, so that a later fork is safe. The calling thread only
+        # waits. When it worked too, a thread that it started often ran on the same core.
+        with ThreadPoolExecutor(n_threads) as pool:
+            list(pool.map(learn_tiles, np.array_split(np.arange(n_tiles), n_threads)))
+        self.steps[0] += -(-len(Z) // batch)
+
+    def best(self) -> int:
+        """Return which average made the fewest wrong bits lately, the longest of equals."""
+        return int(self.wrong.sum(axis=0).argmin())
+
+    def average(self) -> np.ndarray:
+        """Return the average of W, (n_bits, n_features) float32."""
+        run, shift, ends, _, _ = self.horizons
+        t = int(self.steps[0])
+        age = min((t + shift) % run, t)
+        h = self.best()
+        if t < ends[h]:
+            h = 0  # it does not forget yet
+            factors = (1.0, float(age), 1.0, float(t))
+        else:
+            rest = float(1 - 1 / ends[h]) ** age
+            of_V = rest if h == 0 else (1 - rest) / max(age, 1)
+            factors = (rest, 1 - rest, of_V, 1.0)
+        A = np.empty(self.shape, np.float32)
+        _average(self.W, self.V, self.S[h], *factors, A)
+        return A
 
 
 # ---- target codes (Sec. 3.4 to 3.6) --------------------------------------------------
@@ -302,8 +514,9 @@ class Codebook:
     ----------
     order : int
         r*.
-    targets : dict
-        Label, or tuple of labels, to its target code, (n_bits,) int8 of +1 and -1.
+    n_draws : int
+        How many draws "spread" has chosen from, if the number of labels is known. Of many
+        labels it compares few draws, because its work is bounded.
     """
 
     def __init__(self, n_bits: int, kind: str, n_labels: int | None, seed: int):
@@ -315,24 +528,105 @@ class Codebook:
         least = int(max(n_bits, n_labels or 1))
         self.order = 1 << max(1, (least - 1).bit_length())
         self.grown = False  # whether the columns ran out before
-        self.targets: dict = {}
-        self.given: set = set()  # targets of single labels as bytes, to find equal ones
-        self.columns = np.empty(0, np.int64)  # of the labels, in the order of arrival
+        self.n_draws = 1
+        self._clear()
         self._draw(0)
         if kind == "spread" and n_labels and self.order != n_bits:
             self._choose()
+
+    # Targets are only ever added. So `add` returns a codebook that shares the tables with this
+    # one, and each of the two knows how many entries are its own. A call that fails after `add`
+    # leaves entries behind that belong to nobody. The next `add` removes them.
+
+    def _clear(self) -> None:
+        self.n_targets = 0  # labels, and sets of labels, that have targets
+        self.n_columns = 0  # labels that have columns
+        self._row_of: dict = {}  # label, or tuple of labels, to its row
+        self._columns: list[int] = []  # of the labels, in the order of arrival
+        self._given: dict = {}  # target of a label as bytes, to the first row that has it
+        n_padded = -(-self.n_bits // TILE) * TILE
+        self._table = np.zeros((16, n_padded), np.float32)
+
+    def _branch(self) -> Codebook:
+        """Return a codebook that can be added to, while this one is unchanged."""
+        while len(self._row_of) > self.n_targets:
+            _, row = self._row_of.popitem()
+            target = self._table[row].tobytes()
+            if self._given.get(target) == row:
+                del self._given[target]
+        del self._columns[self.n_columns :]
+        book = copy.copy(self)
+        book.rng = copy.deepcopy(self.rng)
+        return book
+
+    def copy(self) -> Codebook:
+        """Return a codebook that shares no table with this one."""
+        return Codebook.from_state(self.n_bits, self.kind, self.seed, self.get_state())
+
+    @property
+    def table(self) -> np.ndarray:
+        """Return a target in each row of `rows`, float32, zeros up to whole tiles of bits."""
+        return self._table
+
+    @property
+    def targets(self) -> dict:
+        """Return label, or tuple of labels, to its target, (n_bits,) int8 of +1 and -1."""
+        keys = list(self._row_of)[: self.n_targets]
+        targets = self._table[: len(keys), : self.n_bits].astype(np.int8)
+        return dict(zip(keys, targets, strict=True))
+
+    @property
+    def columns(self) -> np.ndarray:
+        """Return the columns of the Hadamard matrix that the labels have, in order of arrival."""
+        return np.array(self._columns[: self.n_columns], np.int64)
+
+    def rows(self, labels: list) -> np.ndarray:
+        """Return the rows of `table` that belong to these labels or sets."""
+        return np.array([self._row_of[label] for label in labels], np.int64)
+
+    def _new(self, labels: list) -> list:
+        """Return those of the labels that have no target, each once."""
+        row_of = self._row_of
+        n = self.n_targets
+        new = [label for label in labels if row_of.get(label, n) >= n]
+        return list(dict.fromkeys(new)) if new else new
+
+    def _append(self, label, target: np.ndarray) -> None:
+        row = self.n_targets
+        if row == len(self._table):
+            self._table = np.concatenate([self._table, np.zeros_like(self._table)])
+        self._table[row, : self.n_bits] = target
+        self._row_of[label] = row
+        self.n_targets += 1
+        if not isinstance(label, tuple):
+            self._given.setdefault(self._table[row].tobytes(), row)
 
     def _draw(self, first: int) -> None:
         """Queue the columns from `first` on, and draw the Wlsh that aligns them."""
         self.queue = np.arange(first, self.order)
         if self.kind != "ordered":
             self.queue = self.rng.permutation(self.queue)
-        self.lsh = np.empty((0, 0))
+        self._set_lsh(np.empty((0, 0)))
         if self.order != self.n_bits:
-            self.lsh = self.rng.normal(size=(self.order, self.n_bits))
+            self._set_lsh(self.rng.normal(size=(self.order, self.n_bits)))
+
+    def _set_lsh(self, lsh: np.ndarray) -> None:
+        self.lsh = lsh
+        self._is_used = False  # whether a column was aligned by it
+        self._aligned = None  # all columns aligned by it, when a second one is needed
 
     def _align(self, c: np.ndarray) -> np.ndarray:
         return _sign(c @ self.lsh) if self.lsh.size else c
+
+    def _aligned_column(self, which: int) -> np.ndarray:
+        """Return a column, aligned to the code length."""
+        if self.lsh.size and self._is_used and self._aligned is None:
+            # All columns at once cost little more than some ten of them.
+            self._aligned = _sign(hadamard_product(self.lsh))
+        if self._aligned is not None:
+            return self._aligned[which]
+        self._is_used = True
+        return self._align(_columns(self.order, np.array([which]))[0])
 
     def _choose(self) -> None:
         """Keep the best of many draws.
@@ -345,29 +639,39 @@ class Codebook:
         # result can be repeated. The estimate is a second at most, if one draw takes less.
         size = self.order * self.n_bits
         nanoseconds = 40 * size + 0.5 * n_labels**2 * self.n_bits
-        n_draws = int(np.clip(1e9 / nanoseconds, 1, DRAWS))
+        self.n_draws = int(np.clip(1e9 / nanoseconds, 1, DRAWS))
+        if self.n_draws == 1:
+            self._draw(0)
+            return
         best_score = None
-        for _ in range(n_draws):
+        for _ in range(self.n_draws):
             self._draw(0)
             targets = _sign(hadamard_product(self.lsh)[self.queue[:n_labels]])
-            distance = _hamming(targets, targets)
-            np.fill_diagonal(distance, self.n_bits)
-            crowding = np.square(self.n_bits - 2 * distance).sum()
-            score = (distance.min(), -crowding)
+            score = self._score(targets)
             if best_score is None or score > best_score:
                 best_score = score
                 best_draw = (self.queue, self.lsh)
-        self.queue, self.lsh = best_draw
+        self.queue, lsh = best_draw
+        self._set_lsh(lsh)
+
+    def _score(self, targets: np.ndarray) -> tuple[int, int]:
+        """Return the least distance between targets, and the negative sum of squared products."""
+        least = self.n_bits
+        crowding = 0
+        for start in range(0, len(targets), 1000):  # the memory is bounded
+            rows = np.arange(start, min(start + 1000, len(targets)))
+            distance = _hamming(targets[rows], targets)
+            distance[rows - start, rows] = self.n_bits
+            least = min(least, int(distance.min()))
+            crowding += int(np.square(self.n_bits - 2 * distance).sum())
+        return least, -crowding
 
     def add(self, labels: list) -> Codebook:
         """Return a codebook that has targets for these labels too; this one is unchanged."""
-        new = [label for label in labels if label not in self.targets]
+        new = self._new(labels)
         if not new:
             return self
-        book = copy.copy(self)
-        book.rng = copy.deepcopy(self.rng)
-        book.targets = dict(self.targets)
-        book.given = set(self.given)
+        book = self._branch()
         for label in new:
             book._assign(label)
         return book
@@ -378,35 +682,43 @@ class Codebook:
             self.order *= 2
             self.grown = True
             self._draw(self.order // 2)
-        column = _columns(self.order, self.queue[:1])[0]
-        target = self._align(column)
+        column = int(self.queue[0])
+        target = self._aligned_column(column)
         is_open_stream = not self.n_labels
-        if self.kind == "spread" and is_open_stream and self.lsh.size and self.targets:
-            target = self._far_target()
+        if self.kind == "spread" and is_open_stream and self.lsh.size:
+            target = self._far_target(target)
         while self.grown and self._is_taken(target):
-            self.lsh = self.rng.normal(size=self.lsh.shape)
-            target = self._align(column)
-        self.columns = np.append(self.columns, self.queue[0])
+            self._set_lsh(self.rng.normal(size=self.lsh.shape))
+            target = self._aligned_column(column)
+        self._columns.append(column)
+        self.n_columns += 1
         self.queue = self.queue[1:]
-        self.targets[label] = target
-        self.given.add(target.tobytes())
+        self._append(label, target)
 
-    def _far_target(self) -> np.ndarray:
+    def _far_target(self, target: np.ndarray) -> np.ndarray:
         """Return the best of many candidates, measured against the targets already given.
 
         The signs of a column under a new Wlsh are independent, and +1 or -1 with equal
-        probability. So random signs are drawn instead of whole matrices.
+        probability. So random signs are drawn instead of whole matrices. From 100 targets on
+        there are fewer candidates, so that a label costs no more than FAR_PAIRS distances. After
+        FAR_LABELS labels the target is the given one.
         """
-        candidates = _sign(self.rng.integers(2, size=(DRAWS, self.n_bits)))
-        distance = _hamming(candidates, np.stack(list(self.targets.values())))
+        n = self.n_targets
+        if n == 0 or n > FAR_LABELS:
+            return target
+        n_candidates = min(DRAWS, FAR_PAIRS // n)
+        candidates = _sign(self.rng.integers(2, size=(n_candidates, self.n_bits)))
+        distance = _hamming(candidates, self._table[:n, : self.n_bits])
         crowding = np.square(self.n_bits - 2 * distance).sum(axis=1)
         best_first = np.lexsort((crowding, -distance.min(axis=1)))
         return candidates[best_first[0]]
 
     def _is_taken(self, target: np.ndarray) -> bool:
         """Return whether another label has this target while unused codes exist."""
-        room = len(self.given) < 2.0**self.n_bits
-        return room and target.tobytes() in self.given
+        room = len(self._given) < 2.0**self.n_bits
+        padded = np.zeros(self._table.shape[1], np.float32)
+        padded[: self.n_bits] = target
+        return room and padded.tobytes() in self._given
 
     def add_sets(self, sets: list[tuple[int, ...]]) -> Codebook:
         """Return a codebook that has targets for these sets of labels 0..L-1 too (Sec. 3.6).
@@ -414,17 +726,18 @@ class Codebook:
         The target is the majority of the labels' columns. Ties are set at random so that
         the code is as balanced as possible.
         """
-        book = copy.copy(self)
-        book.targets = dict(self.targets)
-        for labels in sets:
-            if labels not in book.targets:
-                book.targets[labels] = self._align(_sign(self._votes(labels)))
+        new = self._new(sets)
+        if not new:
+            return self
+        book = self._branch()
+        for labels in new:
+            book._append(labels, self._align(_sign(self._votes(labels))))
         return book
 
     def _votes(self, labels: tuple[int, ...]) -> np.ndarray:
         """Return the sum of the labels' columns, with some of the ties set to 1."""
-        columns = _columns(self.order, self.columns[list(labels)])
-        votes = columns.sum(axis=0, dtype=np.int64)
+        which = np.array([self._columns[label] for label in labels])
+        votes = _columns(self.order, which).sum(axis=0, dtype=np.int64)
         rng = np.random.default_rng([self.seed, *labels])
         tied = rng.permutation(np.flatnonzero(votes == 0))
         missing = self.order // 2 - np.count_nonzero(votes > 0)
@@ -434,17 +747,20 @@ class Codebook:
 
     def get_state(self) -> dict:
         """Return everything that `from_state` needs, as arrays, numbers and JSON texts."""
-        targets = np.array(list(self.targets.values()), np.int8)
+        targets = self.targets
         return {
             "order": self.order,
             "grown": self.grown,
+            "n_draws": self.n_draws,
             "columns": self.columns,
             "queue": self.queue,
             "lsh": self.lsh,
             "rng": json.dumps(self.rng.bit_generator.state),
             "n_labels": self.n_labels or 0,
-            "labels": json.dumps(list(self.targets)),
-            "targets": targets.reshape(-1, self.n_bits),
+            "labels": json.dumps(list(targets)),
+            "targets": np.array(list(targets.values()), np.int8).reshape(
+                -1, self.n_bits
+            ),
         }
 
     @classmethod
@@ -457,21 +773,23 @@ class Codebook:
         book.n_labels = state["n_labels"] or None
         book.order = state["order"]
         book.grown = state["grown"]
-        book.columns = state["columns"]
+        book.n_draws = state["n_draws"]
         book.queue = state["queue"]
-        book.lsh = state["lsh"]
+        book._set_lsh(state["lsh"])
         book.rng = np.random.default_rng(seed)
         book.rng.bit_generator.state = json.loads(state["rng"])
-        book.set_targets(state["labels"], state["targets"])
+        book.set_targets(state["labels"], state["targets"], state["columns"])
         return book
 
-    def set_targets(self, labels: str, targets: np.ndarray) -> None:
+    def set_targets(
+        self, labels: str, targets: np.ndarray, columns: np.ndarray
+    ) -> None:
         """Replace all targets; `labels` is a JSON list, in which a set of labels is a list."""
-        listed = json.loads(labels)
-        keys = [tuple(key) if isinstance(key, list) else key for key in listed]
-        self.targets = dict(zip(keys, targets, strict=True))
-        single = [key for key in keys if not isinstance(key, tuple)]
-        self.given = {self.targets[key].tobytes() for key in single}
+        self._clear()
+        self._columns = columns.tolist()
+        self.n_columns = len(columns)
+        for key, target in zip(json.loads(labels), targets, strict=True):
+            self._append(tuple(key) if isinstance(key, list) else key, target)
 
 
 # ---- input checks --------------------------------------------------------------------
@@ -534,13 +852,20 @@ def check_features(X, n_features: int | None = None, name: str = "X") -> np.ndar
     if n_features is not None and given.shape[1] != n_features:
         need = f"but the model was fitted on {n_features}; pass the same features as before"
         raise ValueError(f"{name} has {given.shape[1]} features, {need}.")
-    # Values that float32 cannot hold become infinite, and are found below.
-    with np.errstate(over="ignore"):
-        X = np.ascontiguousarray(given, dtype=np.float32)
-    # The sum is the fastest test for NaN and infinity. It may overflow for large values, so
-    # a second test decides.
-    with np.errstate(over="ignore", invalid="ignore"):
-        is_suspect = not np.isfinite(np.einsum("ij->", X))
+    X = given
+    if given.dtype != np.float32 or not given.flags.c_contiguous:
+        # Values that float32 cannot hold become infinite, and are found below.
+        with np.errstate(over="ignore"):
+            X = np.ascontiguousarray(given, dtype=np.float32)
+    # A sum is the fastest test for NaN and infinity. It may overflow for large values, so a
+    # second test decides. For a row or a few, the sum of squares takes a fifth of the time,
+    # because vdot gives no warnings that have to be turned off. BLAS would take several
+    # threads for more values, and they slow down compiled loops that run after it.
+    if X.size <= 8192:
+        is_suspect = not math.isfinite(np.vdot(X, X))
+    else:
+        with np.errstate(over="ignore", invalid="ignore"):
+            is_suspect = not math.isfinite(np.einsum("ij->", X))
     if is_suspect and not np.isfinite(X).all():
         row, column = np.argwhere(~np.isfinite(X))[0]
         need = "finite numbers within float32 are needed: drop, fill or scale them"
@@ -664,6 +989,11 @@ def _describe(value) -> str:
     return type(value).__name__
 
 
+def _are_same(a: list, b: list) -> bool:
+    """Return whether two lists hold the same objects."""
+    return len(a) == len(b) and all(map(operator.is_, a, b))
+
+
 # ---- what all methods share ----------------------------------------------------------
 
 
@@ -672,8 +1002,11 @@ class OnlineHasher:
 
     A method provides `_start(Z)`, `_learn(Z, y)` and `_decide(Z)`. `_start` gets the mapped
     samples of the warm-up. `_saved` has the names of the attributes that are learned.
-    `partial_fit` works on a shallow copy that replaces the model at the end. So `_learn`
-    assigns new arrays and never writes into old ones, and a failed call changes nothing.
+
+    The attributes of a model are one dictionary, and one dictionary is one state. `partial_fit`
+    works on a shallow copy, whose dictionary takes the model's place at the end. So `_learn`
+    assigns new arrays and never writes into old ones. A failed call changes nothing, and
+    another thread that encodes at the same time uses one whole state.
     """
 
     needs_labels = True
@@ -688,16 +1021,20 @@ class OnlineHasher:
         "_n_columns",
         "_n_warmup",
         "_widths",
-        "_X",
-        "_y",
+        "_waiting",
     )
+    _params: tuple[str, ...] = ()  # names of the parameters
+
+    def __init_subclass__(cls, **kwargs):
+        super().__init_subclass__(**kwargs)
+        # Looked up once, because it takes longer than to learn from a sample.
+        cls._params = tuple(inspect.signature(cls).parameters)
 
     # Parameters, by the conventions of scikit-learn.
 
     def get_params(self, deep: bool = True) -> dict:
         """Return the parameters; with `deep` also those of the maps (feature_map__n_anchors)."""
-        names = inspect.signature(type(self)).parameters
-        params = {name: getattr(self, name) for name in names}
+        params = {name: getattr(self, name) for name in self._params}
         if deep:
             for prefix, part in _named_maps(self.feature_map).items():
                 if hasattr(part, "get_params"):
@@ -708,7 +1045,7 @@ class OnlineHasher:
     def set_params(self, **params):
         """Set parameters by the names of `get_params`: all of them, or none on an error."""
         # On a copy, because the map may be set together with parameters of it.
-        model = copy.copy(self)
+        model = self._shallow_copy()
         own = self.get_params(deep=False)
         vars(model).update({name: params[name] for name in params if name in own})
         known = model.get_params()
@@ -763,7 +1100,19 @@ class OnlineHasher:
         params.pop("n_threads", None)  # results do not depend on it
         return {name: _describe(value) for name, value in params.items()}
 
+    def _parameter_objects(self) -> list:
+        """Return the objects that the parameters, and those of the maps, are now."""
+        objects = [getattr(self, name) for name in self._params]
+        for part in _named_maps(self.feature_map).values():
+            objects += getattr(part, "__dict__", {}).values()
+        return objects
+
     def _check_unchanged(self) -> None:
+        # Nearly always they are the same objects as in the last call.
+        objects = self._parameter_objects()
+        if _are_same(objects, self._checked):
+            return
+        self._check_params()
         for name, now in self._settings().items():
             before = self._begun[name]
             if now != before:
@@ -771,6 +1120,26 @@ class OnlineHasher:
                 raise ValueError(
                     f"{name} was {before} when learning began and is {now} now; {way}."
                 )
+        self._checked = objects
+
+    # States.
+
+    def _shallow_copy(self):
+        """Return a model with a dictionary of its own, which shares everything that is in it."""
+        model = object.__new__(type(self))
+        model.__dict__ = vars(self).copy()
+        return model
+
+    def _snapshot(self):
+        """Return a model that stays in the present state, to encode with."""
+        model = object.__new__(type(self))
+        model.__dict__ = vars(self)
+        model._check_fitted()
+        return model
+
+    def __getstate__(self) -> dict:
+        """Return the attributes for `copy` and `pickle`."""
+        return vars(self).copy()
 
     # The stream.
 
@@ -800,29 +1169,41 @@ class OnlineHasher:
         return self.fit(X, y).transform(X)
 
     def _take(self, X, y, classes, fresh: bool, last: bool):
-        """Check the input, add the samples kept from before, fit the map, and learn."""
-        self._check_params()
-        model = copy.copy(self)
+        """Check the input, add the samples that wait, fit the map, and learn."""
+        if fresh:
+            self._check_params()
+        else:
+            self._check_unchanged()
+        X = check_features(X, None if fresh else self.n_features_in_)
+        model = self._shallow_copy()
         if fresh:
             model._forget()
-        else:
-            model._check_unchanged()
-        X = check_features(X, None if fresh else self.n_features_in_)
+            rng = np.random.default_rng(copy.deepcopy(self.random_state))
+            model._seed = int(rng.integers(2**63))
+            model.n_features_in_ = X.shape[1]
         y = model._check_y(y, classes, len(X))
         if last and y is not None and y.ndim == 1:
             model._classes = _distinct(y)[0]
-        model.n_features_in_ = X.shape[1]
         model.n_seen_ += len(X)
-        if fresh:
-            rng = np.random.default_rng(copy.deepcopy(self.random_state))
-            model._seed = int(rng.integers(2**63))
-        elif len(self._X):
-            X = np.concatenate([self._X, X])
-            y = None if y is None else np.concatenate([self._y, y])
-        can_learn = model._fit_map(X, last)
-        n_learned = model._learn_from(X, y, last) if can_learn else 0
-        model._X = X[n_learned:].copy()
-        model._y = None if y is None else y[n_learned:].copy()
+        started = hasattr(model, "feature_map_")
+        needed = model._update_size if started else model._warmup_size()
+        if sum(len(part) for part, _ in model._waiting) + len(X) < needed and not last:
+            model._keep(X, y)
+        else:
+            X, y = model._gather(X, y)
+            if not started:
+                model._fit_map(X[: model._n_warmup])
+            n_learned = len(X) if last else len(X) - len(X) % model._update_size
+            if n_learned < len(X):
+                model._keep(X[n_learned:], None if y is None else y[n_learned:])
+                X = X[:n_learned]
+                y = None if y is None else y[:n_learned]
+            if started and len(X) <= min(FEW_ROWS, BLOCK_ROWS):
+                self._learn_few(model, X, y)
+                return self
+            if started:
+                model._own()
+            model._learn_in_blocks(X, y)
         if fresh and isinstance(self.random_state, np.random.Generator):
             # The seed is taken from the generator only if all went well.
             self.random_state.integers(2**63)
@@ -833,7 +1214,25 @@ class OnlineHasher:
         for name in (*self._saved, "feature_map_"):
             vars(self).pop(name, None)
         self._begun = self._settings()
+        self._checked = self._parameter_objects()
+        self._waiting = ()
         self.n_seen_ = 0
+
+    def _keep(self, X: np.ndarray, y: np.ndarray | None) -> None:
+        """Keep samples until there are enough for the warm-up, or for an update."""
+        chunk = (X.copy(), None if y is None else y.copy())
+        self._waiting = (*self._waiting, chunk)
+
+    def _gather(self, X: np.ndarray, y: np.ndarray | None) -> tuple:
+        """Return all samples that wait and these, and let none wait."""
+        if not self._waiting:
+            return X, y
+        parts = (*self._waiting, (X, y))
+        self._waiting = ()
+        X = np.concatenate([part for part, _ in parts])
+        if y is not None:
+            y = np.concatenate([part for _, part in parts])
+        return X, y
 
     def _check_y(self, y, classes, n_samples: int) -> np.ndarray | None:
         if not self.needs_labels:
@@ -876,30 +1275,28 @@ class OnlineHasher:
             reason = f"classes {classes.tolist()} are not those of the first call"
             raise ValueError(f"{reason}; pass the same, or none.")
 
-    def _fit_map(self, X: np.ndarray, last: bool) -> bool:
-        """Fit the feature map when enough samples have arrived; return whether they have.
+    def _warmup_size(self) -> int:
+        """Return the number of samples that the feature map is fitted on.
 
-        It is fitted on exactly the first `warmup` samples of the stream.
+        A warm-up that began goes on, also from a file, where it may have another length.
         """
-        if hasattr(self, "feature_map_"):
-            return True
-        feature_map = copy.deepcopy(self.feature_map)
-        maps = _named_maps(feature_map).values()
-        # A warm-up that began goes on, also from a file, where it may have another length.
         if not hasattr(self, "_n_warmup"):
+            maps = _named_maps(self.feature_map).values()
             self._n_warmup = max(self._map_warmup(maps), self._least_warmup)
-        if len(X) < self._n_warmup and not last:
-            return False
-        Z = X[: self._n_warmup]
+        return self._n_warmup
+
+    def _fit_map(self, X: np.ndarray) -> None:
+        """Fit the feature map on the samples of the warm-up, then start the method."""
+        feature_map = copy.deepcopy(self.feature_map)
+        Z = X
         widths = []
-        for part in maps:
+        for part in _named_maps(feature_map).values():
             part.fit(Z)
             Z = _mapped(part, Z)
             widths.append(Z.shape[1])
         self.feature_map_ = feature_map
         self._widths = np.array(widths, np.int64)
         self._start(Z)
-        return True
 
     def _map_warmup(self, maps) -> int:
         """Return the number of samples that the feature maps are fitted on."""
@@ -913,17 +1310,22 @@ class OnlineHasher:
                 raise ValueError(f"warmup=None, but {part!r} has no n_warmup; {way}.")
         return max(part.n_warmup for part in maps)
 
-    def _learn_from(self, X: np.ndarray, y: np.ndarray | None, last: bool) -> int:
-        """Learn from complete updates, in `fit` from all samples; return how many were used."""
-        size = self._update_size
-        n_learned = len(X) if last else len(X) // size * size
-        n_rows = max(n_learned, 1)
+    def _own(self) -> None:
+        """Copy what `_learn` writes into, if a method has such arrays."""
+
+    def _learn_few(self, model, X: np.ndarray, y: np.ndarray | None) -> None:
+        """Learn few samples; `model` is a shallow copy for which all else is done."""
+        model._learn(model._features(X), y)
+        self.__dict__ = vars(model)
+
+    def _learn_in_blocks(self, X: np.ndarray, y: np.ndarray | None) -> None:
+        """Learn from complete updates, in blocks that bound the memory for features."""
+        n_rows = max(len(X), 1)
         if _named_maps(self.feature_map):
-            n_rows = max(1, BLOCK_ROWS // size) * size
-        for start in range(0, n_learned, n_rows):
-            rows = slice(start, min(start + n_rows, n_learned))
+            n_rows = max(1, BLOCK_ROWS // self._update_size) * self._update_size
+        for start in range(0, len(X), n_rows):
+            rows = slice(start, start + n_rows)
             self._learn(self._features(X[rows]), None if y is None else y[rows])
-        return n_learned
 
     def _features(self, X: np.ndarray) -> np.ndarray:
         """Return what the fitted feature maps make of X."""
@@ -952,22 +1354,25 @@ class OnlineHasher:
 
     def decision_function(self, X) -> np.ndarray:
         """Return the (n, n_bits) float32 values whose signs are the codes."""
-        self._check_fitted()
-        X = check_features(X, self.n_features_in_)
-        return self._decide(self._features(X))
+        model = self._snapshot()
+        X = check_features(X, model.n_features_in_)
+        return model._decide(model._features(X))
 
     def transform(self, X) -> np.ndarray:
         """Return packed codes (n, ceil(n_bits / 8)) uint8 of the rows of X.
 
         Bit k is 1 where hash function k is above 0 (Eq. 1).
         """
-        self._check_fitted()
-        X = check_features(X, self.n_features_in_)
-        codes = []
-        for start in range(0, len(X), BLOCK_ROWS):
-            values = self._decide(self._features(X[start : start + BLOCK_ROWS]))
-            codes.append(np.packbits(values > 0, axis=1, bitorder="little"))
-        return np.concatenate(codes)
+        model = self._snapshot()
+        X = check_features(X, model.n_features_in_)
+        if len(X) <= BLOCK_ROWS:
+            return model._packed(X)
+        blocks = [X[i : i + BLOCK_ROWS] for i in range(0, len(X), BLOCK_ROWS)]
+        return np.concatenate([model._packed(block) for block in blocks])
+
+    def _packed(self, X: np.ndarray) -> np.ndarray:
+        values = self._decide(self._features(X))
+        return np.packbits(values > 0, axis=1, bitorder="little")
 
     def encode(self, X) -> np.ndarray:
         """Call `transform`; another name for it."""
@@ -977,10 +1382,19 @@ class OnlineHasher:
 
     def _state(self) -> dict:
         """Return everything that was learned, as arrays and plain values."""
-        state = {name: getattr(self, name, None) for name in self._saved}
+        state = {name: vars(self)[name] for name in self._saved if name in vars(self)}
+        waiting = state.pop("_waiting")
+        if waiting:
+            parts = list(zip(*waiting, strict=True))
+            state["_X"] = np.concatenate(parts[0])
+            if self.needs_labels:
+                state["_y"] = np.concatenate(parts[1])
         return {name: value for name, value in state.items() if value is not None}
 
     def _restore(self, state: dict) -> None:
+        X = state.pop("_X", ())
+        y = state.pop("_y", None)
+        self._waiting = ((X, y),) if len(X) else ()
         vars(self).update(state)
 
     def save(self, path) -> None:
@@ -993,14 +1407,15 @@ class OnlineHasher:
             raise NotFittedError(
                 f"this {name} is not fitted; there is nothing to save."
             )
-        self._check_unchanged()
+        model = copy.copy(self)  # one whole state, also while another thread learns
+        model._check_unchanged()
         folder = os.path.dirname(os.path.abspath(path))
         if not os.path.isdir(folder):
             way = "create it, or pass another path"
             raise FileNotFoundError(
                 f"the folder {folder} of {path} does not exist; {way}."
             )
-        arrays = self._arrays()
+        arrays = model._arrays()
         temporary = f"{os.fspath(path)}.{uuid.uuid4().hex}.tmp"
         try:
             with open(temporary, "wb") as file:
@@ -1051,13 +1466,16 @@ class OnlineHasher:
         try:
             parts = _read_parts(path)
             head = json.loads(parts["head"][""].item())
-            if _file_version(cls, parts["format"][""].item()) == 1:
+            version = _file_version(cls, parts["format"][""].item())
+            if version == 1:
                 _update_from_version_1(cls, head, parts["model"])
+            if version <= 2:
+                _update_from_version_2(parts["model"])
             model = cls(**head["params"] | {"feature_map": feature_map})
             if head["started"]:
                 model.feature_map_ = feature_map
             model._restore(parts["model"])
-            for name in ("n_features_in_", "n_seen_", "_seed", "_X"):
+            for name in ("n_features_in_", "n_seen_", "_seed"):
                 getattr(model, name)  # raises if the file lacks it
         except OSError:
             raise
@@ -1079,6 +1497,7 @@ class OnlineHasher:
         if head["started"]:
             model.feature_map_ = copy.deepcopy(feature_map)
         model._begun = model._settings()
+        model._checked = model._parameter_objects()
         return model
 
 
@@ -1132,6 +1551,27 @@ def _update_from_version_1(cls: type, head: dict, state: dict) -> None:
         state["_n_columns"] = int(form.split()[0]) if is_matrix else 0
 
 
+def _update_from_version_2(state: dict) -> None:
+    """Bring the contents of a file of version 2 to version 3, in place.
+
+    In version 2 there was one average, a run had 1,024 steps, and the names were others.
+    """
+    if "codebook_order" in state:
+        state["codebook_n_draws"] = 1
+    if "_W" not in state or "_S" not in state:
+        return
+    t = state.pop("n_steps_")
+    W = state.pop("_W")
+    # The steps since the last run belong to the sum, as the steps of a run of another length.
+    since_last_run = t % 1024 - t % RUN
+    S = state.pop("_S") + since_last_run * W.astype(np.float64) - state.pop("_V")
+    state["perceptrons_W"] = W
+    state["perceptrons_V"] = np.zeros_like(W)
+    state["perceptrons_S"] = S[None]
+    state["perceptrons_wrong"] = np.zeros((-(-len(W) // TILE), 1))
+    state["perceptrons_steps"] = t
+
+
 class CodebookHasher(OnlineHasher):
     """Base class of the methods that learn the target codes of a Hadamard codebook.
 
@@ -1161,21 +1601,37 @@ class CodebookHasher(OnlineHasher):
         return Codebook(self.n_bits, self.codebook, n_labels, self._seed).add(known)
 
     def _targets(self, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return target codes (k, n_bits), and for each sample the row of its target.
+        """Return target codes (k, n_bits) int8, and for each sample the row of its target.
 
         Labels that are new get their targets here, in the order of their arrival.
         """
+        rows, index = np.unique(self._target_rows(y), return_inverse=True)
+        return self._book.table[rows, : self.n_bits].astype(np.int8), index
+
+    def _target_rows(self, y: np.ndarray) -> np.ndarray:
+        """Return for each sample the row of its target in the table of the codebook."""
+        if len(y) <= FEW_ROWS:
+            return self._add_labels(y)
         _, first, index = _distinct(y if y.ndim == 1 else np.packbits(y, axis=1))
         arrival = np.argsort(first)
+        rows = self._add_labels(y[first[arrival]])
+        return rows[np.argsort(arrival)[index]]
+
+    def _add_labels(self, y: np.ndarray) -> np.ndarray:
+        """Give targets to labels that are new, and return the rows of all."""
         if y.ndim == 1:
-            labels = y[first[arrival]].tolist()
+            labels = y.tolist()
             self._book = self._book.add(labels)
         else:
-            rows = y[first[arrival]]
-            labels = [tuple(np.flatnonzero(row).tolist()) for row in rows]
+            labels = [tuple(np.flatnonzero(row).tolist()) for row in y]
             self._book = self._book.add_sets(labels)
-        targets = np.stack([self._book.targets[label] for label in labels])
-        return targets, np.argsort(arrival)[index]
+        return self._book.rows(labels)
+
+    def __getstate__(self) -> dict:
+        state = super().__getstate__()
+        if "_book" in state:
+            state["_book"] = state["_book"].copy()
+        return state
 
     @property
     def targets_(self) -> dict:
@@ -1216,7 +1672,7 @@ class CodebookHasher(OnlineHasher):
             keys = json.loads(labels)
             single = [key for key in keys if not isinstance(key, list)]
             self._book = self._new_codebook().add(single)
-            self._book.set_targets(labels, targets)
+            self._book.set_targets(labels, targets, self._book.columns)
         for name in self._learned:
             getattr(self, name)  # raises if the file lacks it
 
@@ -1241,6 +1697,13 @@ class HMOH(CodebookHasher):
         draws, where the code length is not the order of the matrix.
     ensemble : bool
         Average the perceptron over the stream (Sec. 3.7), or use its last state.
+    memory : int, "auto" or None
+        How long the average remembers, in steps. None is the paper's: it weighs all steps of
+        the stream equally, so that it learns ever more slowly what comes late. With a number n
+        it is uniform over the first n steps. From then on it is exponentially weighted over
+        about the last n. "auto" keeps four averages, with n = 1,000, 10,000 and 100,000 and of
+        all steps, which forget after every 1,000 steps. It uses the one that lately made the
+        fewest wrong bits on samples before they were learned.
     batch_size : int
         Samples per step, the paper's n_t. An incomplete batch is kept until the next call.
     learning_rate : float
@@ -1268,6 +1731,8 @@ class HMOH(CodebookHasher):
         The same for sets of several labels, as tuples of columns.
     n_seen_, n_steps_ : int
         Samples received, and updates made.
+    memory_ : int or None
+        The memory of the average in use, which "auto" has chosen.
     feature_map_ : the fitted map or maps
 
     Examples
@@ -1280,7 +1745,7 @@ class HMOH(CodebookHasher):
     True
     """
 
-    _learned = ("_W", "_V", "_S", "n_steps_")
+    _learned = ("_perceptrons",)
     _saved = (*CodebookHasher._saved, *_learned)
 
     def __init__(
@@ -1289,6 +1754,7 @@ class HMOH(CodebookHasher):
         feature_map=None,
         codebook: str = "random",
         ensemble: bool = True,
+        memory: int | str | None = None,
         batch_size: int = 1,
         learning_rate: float = 1.0,
         n_classes: int | None = None,
@@ -1300,6 +1766,7 @@ class HMOH(CodebookHasher):
         self.feature_map = feature_map
         self.codebook = codebook
         self.ensemble = ensemble
+        self.memory = memory
         self.batch_size = batch_size
         self.learning_rate = learning_rate
         self.n_classes = n_classes
@@ -1317,63 +1784,78 @@ class HMOH(CodebookHasher):
         check_integer(self.n_threads, "n_threads", optional=True)
         check_real(self.learning_rate, "learning_rate")
         check_bool(self.ensemble, "ensemble")
+        if isinstance(self.memory, str):
+            if self.memory != "auto":
+                way = 'pass a number of steps, "auto" or None'
+                raise ValueError(f"memory={self.memory!r} is unknown; {way}.")
+        else:
+            check_integer(self.memory, "memory", optional=True)
+        if self.memory is not None and not self.ensemble:
+            reason = f"memory={self.memory!r} is for the average, but ensemble=False"
+            raise ValueError(f"{reason}; leave one of them out.")
 
     def _start(self, Z: np.ndarray) -> None:
         super()._start(Z)
-        shape = (self.n_bits, Z.shape[1])
-        self._W = np.zeros(shape, np.float32)
-        self._V = np.zeros(shape, np.float32)
-        self._S = np.zeros(shape)
-        self.n_steps_ = 0
+        self._perceptrons = Perceptrons(self.n_bits, Z.shape[1], self.memory)
+        self._unlock()
+
+    def _unlock(self) -> None:
+        self._lock = threading.Lock()  # held while the perceptrons are written or read
+        self._functions = None  # the hash functions, from when they are asked for
+
+    # The perceptrons are the only arrays that are written in place. Many samples are learned by
+    # a copy of them, which takes their place at the end. Few samples are learned in place.
+
+    def _own(self) -> None:
+        self._perceptrons = self._perceptrons.copy()
 
     def _learn(self, Z: np.ndarray, y: np.ndarray) -> None:
-        targets, index = self._targets(y)
-        # Targets in the type of the products, so that comparing them needs no conversion.
-        C = _padded(targets, np.float32)
-        W = _padded(self._W, np.float32)
-        V = _padded(self._V, np.float32, offset=PAGE // 2)
-        S = _padded(self._S, np.float64)
-
-        def learn_tiles(tiles):
-            first_bit = TILE * tiles[0]
-            last_bit = TILE * (tiles[-1] + 1)
-            state = (W, V, S, first_bit, last_bit)
-            _perceptron(Z, index, C, self.batch_size, self.n_steps_, *state)
-
-        n_tiles = len(W) // TILE
+        index = self._target_rows(y)
         enough_work = 1 + Z.size * self.n_bits // 1_000_000
-        n_threads = min(self.n_threads or _cores(), n_tiles, enough_work)
-        shares = np.array_split(np.arange(n_tiles), n_threads)
-        if n_threads == 1:
-            learn_tiles(shares[0])
-        else:
-            # The pool is made for this call, so that a later fork is safe. The calling
-            # thread only waits. When it worked too, a thread that it started often ran on
-            # the same core.
-            with ThreadPoolExecutor(n_threads) as pool:
-                list(pool.map(learn_tiles, shares))
-        unpadded = np.s_[: self.n_bits, : Z.shape[1]]
-        self._W = W[unpadded]
-        self._V = V[unpadded]
-        self._S = S[unpadded]
-        self.n_steps_ += -(-len(Z) // self.batch_size)
+        n_threads = min(self.n_threads or _cores(), enough_work)
+        samples = (Z, index, self._book.table, self.batch_size)
+        self._perceptrons.learn(*samples, n_threads)
+        self._functions = None
 
-    def _unit_weights(self) -> np.ndarray:
+    def _learn_few(self, model: HMOH, X: np.ndarray, y: np.ndarray) -> None:
+        Z = model._features(X)
+        index = model._target_rows(y)
+        model._functions = None
+        samples = (Z, index, model._book.table, self.batch_size)
+        state = vars(model)
+        perceptrons = self._perceptrons
+        with self._lock:
+            before = perceptrons.steps[0]
+            try:
+                perceptrons.learn(*samples)
+            finally:
+                # A SIGINT is raised when the compiled loop has returned. What it has learned and
+                # the rest of the state belong together. No function is called here, because
+                # that is where Python would look for signals.
+                if perceptrons.steps[0] != before:
+                    self.__dict__ = state
+
+    def _snapshot(self) -> HMOH:
+        model = super()._snapshot()
+        if model._functions is None:
+            with self._lock:
+                model = super()._snapshot()
+                model._functions = model._hash_functions()
+        return model
+
+    def _hash_functions(self) -> np.ndarray:
         """Return the weights for steps of size one, (n_bits, m): average or last W."""
         if self.n_steps_ == 0:
             seen = (
                 f"seen {self.n_seen_} of {self.batch_size} samples of the first batch"
             )
             raise NotFittedError(f"{seen}; pass more to partial_fit.")
-        if not self.ensemble:
-            return self._W
-        n_last = self.n_steps_ % RUN
-        last_run = n_last * self._W.astype(np.float64)
-        average = (self._S + last_run - self._V) / self.n_steps_
-        return average.astype(np.float32)
+        if self.ensemble:
+            return self._perceptrons.average()
+        return self._perceptrons.get_state()["W"]
 
     def _decide(self, Z: np.ndarray) -> np.ndarray:
-        return Z @ self._unit_weights().T
+        return Z @ self._functions.T
 
     def decision_function(self, X) -> np.ndarray:
         """Return the (n, n_bits) float32 values whose signs are the codes."""
@@ -1382,8 +1864,55 @@ class HMOH(CodebookHasher):
     @property
     def weights_(self) -> np.ndarray:
         """Return the hash functions, (m, n_bits) float32: the average of W, or the last W."""
+        model = self._snapshot()
+        return np.float32(model.learning_rate) * model._functions.T
+
+    @property
+    def n_steps_(self) -> int:
+        """Return the number of updates made."""
         self._check_fitted()
-        return np.float32(self.learning_rate) * self._unit_weights().T
+        return int(self._perceptrons.steps[0])
+
+    @property
+    def memory_(self) -> int | None:
+        """Return the memory of the average in use."""
+        self._check_fitted()
+        if self.memory != "auto":
+            return self.memory
+        return HORIZONS[self._perceptrons.best()]
+
+    # Copies and files.
+
+    def __getstate__(self) -> dict:
+        if "_lock" not in vars(self):
+            return super().__getstate__()
+        with self._lock:
+            state = super().__getstate__()
+            state["_perceptrons"] = state["_perceptrons"].copy()
+        del state["_lock"], state["_functions"]
+        return state
+
+    def __setstate__(self, state: dict) -> None:
+        vars(self).update(state)
+        if "_perceptrons" in state:
+            self._unlock()
+
+    def _state(self) -> dict:
+        state = super()._state()
+        if "_perceptrons" in state:
+            learned = state.pop("_perceptrons").get_state()
+            state |= {f"perceptrons_{name}": value for name, value in learned.items()}
+        return state
+
+    def _restore(self, state: dict) -> None:
+        prefix = "perceptrons_"
+        names = [name for name in state if name.startswith(prefix)]
+        learned = {name.removeprefix(prefix): state.pop(name) for name in names}
+        if learned:
+            shape = learned["W"].shape
+            state["_perceptrons"] = Perceptrons.from_state(*shape, self.memory, learned)
+            self._unlock()
+        super()._restore(state)
 
 
 def _cores() -> int:

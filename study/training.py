@@ -92,7 +92,7 @@ def fit_in_steps(model, parts: Parts, stops: list[int], metric, n_threads):
                 else:
                     value = mean_ap(evaluate(model, parts, n_threads), metric)
         curve.append(value)
-    if len(model._X):
+    if model._waiting:
         # An incomplete batch is left. Only `fit` learns from it.
         seconds = fit(model, parts)
     return seconds, curve

@@ -28,6 +28,7 @@ def test_parameters_are_only_stored():
         "feature_map",
         "codebook",
         "ensemble",
+        "memory",
         "batch_size",
         "learning_rate",
         "n_classes",
