@@ -44,8 +44,10 @@ __all__ = [
 
 # How to pack codes of 0 and 1, or of -1 and 1.
 PACK = 'np.packbits(codes > 0, axis=1, bitorder="little")'
-BLOCK_WORDS = 1 << 17  # words of codes in a block: 1 MB, which stays in a core's cache
-SAMPLE = 1024  # rows that are examined to decide whether merging equal items saves time
+BLOCK_WORDS = (
+    1 << 17
+)  # words of codes or labels in a block: 1 MB, which a core's cache holds
+SAMPLE = 1024  # rows that are examined to decide whether merging equal codes saves time
 PAIRS_PER_THREAD = 100_000  # for fewer pairs, another thread saves no time
 
 
@@ -98,64 +100,90 @@ def _distance(x, D, j):
 
 
 @_compiled
-def _is_relevant(Lq, q, Ld, j, multi):
-    """Return whether row q of Lq (n, v) uint64 and row j of Ld (m, v) uint64 share a label."""
+def _mark_relevant(Lq, q, Ld, multi, is_hit):
+    """Write whether row q of Lq and each column of Ld share a label.
+
+    Lq (n, v) uint64, Ld (v, m) uint64, is_hit (m,) bool.
+    """
     # A single label is one word. With multi the words are packed 0/1.
     if not multi:
-        return Lq[q, 0] == Ld[j, 0]
-    common = Lq[q, 0] & Ld[j, 0]
-    for k in range(1, Ld.shape[1]):
-        common |= Lq[q, k] & Ld[j, k]
-    return common != 0
+        label = Lq[q, 0]
+        column = Ld[0]
+        for j in range(len(column)):
+            is_hit[j] = column[j] == label
+        return
+    is_hit[:] = False
+    for k in range(len(Ld)):
+        word = Lq[q, k]
+        # Most queries have few labels, so most words of a long row are 0.
+        if word != 0:
+            column = Ld[k]
+            for j in range(len(column)):
+                is_hit[j] |= (column[j] & word) != 0
 
 
 @_compiled
-def _count(Q, D, weight, start, stop, counts):
-    """Add the weights of rows start[q]..stop[q] of D at distance d of query q to counts[q, d].
+def _weigh(is_hit, edges, weight):
+    """Count the items edges[u]..edges[u + 1] - 1 of each code u, and the hits among them.
 
-    Q (n, w) uint64, D (m, w) uint64, weight (m,) int32, start, stop (n,), counts (n, r + 1) int64.
+    is_hit (m,) bool, edges (c + 1,) int64, weight (c,) int64. A weight is the number of items plus
+    2**32 times the number of hits.
     """
-    for q in range(len(Q)):
-        x = Q[q]
-        row = counts[q]
-        # Slices are faster, because an index that starts at 0 needs no check of its sign.
-        part = D[start[q] : stop[q]]
-        part_weight = weight[start[q] : stop[q]]
+    if len(weight) == len(is_hit):
+        # Each code has one item, and a loop without an inner loop is much faster.
+        for u in range(len(weight)):
+            weight[u] = 1 + (np.int64(is_hit[u]) << 32)
+        return
+    for u in range(len(weight)):
+        part = is_hit[edges[u] : edges[u + 1]]
+        n_hits = 0
         for j in range(len(part)):
-            row[_distance(x, part, j)] += part_weight[j]
+            n_hits += part[j]
+        weight[u] = len(part) + (n_hits << 32)
 
 
 @_compiled
-def _count_multi(Q, D, weight, Lq, Ld, items, relevant):
-    """Add the weights of all rows of D to items, and those of the relevant rows to relevant.
+def _count(order, is_new, Q, D, edges, Lq, Ld, multi, items, relevant):
+    """Add the items and the relevant items at distance d of query q to items[q, d], relevant[q, d].
 
-    Q (n, w), D (m, w), Lq (n, v), Ld (m, v) uint64, weight (m,) int32, others (n, r + 1) int64.
+    order (p,) int64, is_new (p,) bool, Q (n, w), D (c, w), Lq (n, v), Ld (v, m) uint64, edges
+    (c + 1,) int64, items, relevant (n, r + 1) int64. The queries are taken in ``order``. is_new
+    tells whether one has other labels than the last. For the other arrays see `_merge_codes`.
     """
-    for q in range(len(Q)):
+    is_hit = np.empty(Ld.shape[1], np.bool_)
+    weight = np.empty(len(D), np.int64)
+    # One addition counts both, because a block has fewer than 2**32 items.
+    both = np.zeros(items.shape[1], np.int64)
+    for i in range(len(order)):
+        q = order[i]
+        if i == 0 or is_new[i]:
+            _mark_relevant(Lq, q, Ld, multi, is_hit)
+            _weigh(is_hit, edges, weight)
         x = Q[q]
-        items_row = items[q]
-        relevant_row = relevant[q]
-        for j in range(len(D)):
-            d = _distance(x, D, j)
-            items_row[d] += weight[j]
-            is_hit = _is_relevant(Lq, q, Ld, j, True)
-            relevant_row[d] += weight[j] * is_hit
+        for u in range(len(D)):
+            both[_distance(x, D, u)] += weight[u]
+        for d in range(len(both)):
+            items[q, d] += both[d] & 0xFFFFFFFF
+            relevant[q, d] += both[d] >> 32
+            both[d] = 0
 
 
 @_compiled
 def _rank_stable(Q, D, Lq, Ld, multi, top, rank, hits, precision, found):
     """Rank the rows of D in database order, and add up the precisions at the hits in ``top``.
 
-    Q (n, w), D (m, w), Lq (n, v), Ld (m, v) uint64, rank, hits (n, r + 1), precision, found (n,).
+    Q (n, w), D (m, w), Lq (n, v), Ld (v, m) uint64, rank, hits (n, r + 1), precision, found (n,).
     ``precision`` is float64, the other outputs are int64. rank[q, d] and hits[q, d] are the last
     rank given at distance d and the number of hits up to it. The next block continues from there.
     """
+    is_hit = np.empty(len(D), np.bool_)
     for q in range(len(Q)):
         x = Q[q]
+        _mark_relevant(Lq, q, Ld, multi, is_hit)
         for j in range(len(D)):
             d = _distance(x, D, j)
             rank[q, d] += 1
-            if _is_relevant(Lq, q, Ld, j, multi):
+            if is_hit[j]:
                 hits[q, d] += 1
                 if rank[q, d] <= top:
                     precision[q] += hits[q, d] / rank[q, d]
@@ -297,14 +325,22 @@ def _check_padding(codes, n_bits, name, first):
         )
 
 
-def _check_zeros_and_ones(labels, name, first):
-    """Check a matrix of labels; row 0 is row ``first`` of the whole array."""
-    wrong = np.argwhere((labels != 0) & (labels != 1))
-    if len(wrong):
-        row, column = wrong[0]
+def _pack_labels(labels, name, first):
+    """Return a matrix of 0 and 1 (n, L) as words (v, n); row 0 is row ``first`` of all labels."""
+    is_set = labels != 0
+    is_wrong = labels != is_set
+    if is_wrong.any():
+        row, column = np.argwhere(is_wrong)[0]
         given = f"{name}[{first + row}, {column}] is {labels[row, column]}"
         need = "a matrix of labels holds only 0 and 1: pass labels > 0"
         raise ValueError(f"{given}; {need}.")
+    n_rows, n_labels = labels.shape
+    n_words = (n_labels + 63) // 64
+    # With whole words numpy packs all rows at once, which is faster.
+    padded = np.zeros((n_rows, 64 * n_words), bool)
+    padded[:, :n_labels] = is_set
+    words = np.packbits(padded).view(np.uint64)
+    return np.ascontiguousarray(words.reshape(n_rows, n_words).T)
 
 
 class _DatabaseScan:
@@ -349,27 +385,30 @@ class _DatabaseScan:
         if not self.multi:
             ids = _as_ids(query_labels, "query_labels")
             self.classes = np.unique(ids)
-        self.Lq = self._label_words(query_labels, "query_labels", 0)
+        words = self._label_words(query_labels, "query_labels", 0)
+        self.Lq = np.ascontiguousarray(words.T)
 
     def _label_words(self, labels, name, first):
-        """Return labels as words: the packed rows of a matrix, or positions in ``classes``.
+        """Return labels as words (v, n): packed rows of a matrix, or positions in ``classes``.
 
         ``classes`` are the sorted labels of the queries. Any other label becomes len(classes).
         """
         if self.multi:
-            _check_zeros_and_ones(labels, name, first)
-            return _as_words(np.packbits(labels != 0, axis=1))
+            return _pack_labels(labels, name, first)
         labels = _as_ids(labels, name)
         n_classes = len(self.classes)
         position = np.searchsorted(self.classes, labels)
         position[position == n_classes] = 0
         is_known = self.classes[position] == labels
         position[~is_known] = n_classes
-        return position.astype(np.uint64)[:, None]
+        return position.astype(np.uint64)[None]
 
     def blocks(self):
         """Yield first row, code words and label words of each block of the database."""
-        n_rows = max(1, BLOCK_WORDS // self.Q.shape[1])
+        n_words = self.Q.shape[1]
+        if self.labelled:
+            n_words = max(n_words, self.Lq.shape[1])
+        n_rows = max(1, BLOCK_WORDS // n_words)
         for first in range(0, len(self.db_codes), n_rows):
             rows = slice(first, first + n_rows)
             Ld = None
@@ -414,64 +453,46 @@ def _n_cores():
 # ---- one pass over the database ------------------------------------------------------
 
 
-def _hash_rows(columns):
-    """Mix the words of each row into one uint64; equal rows get equal values."""
-    key = np.zeros(len(columns[0]), np.uint64)
-    for column in columns:
+def _hash(rows):
+    """Mix the words of each row (n, w) uint64 into one; equal rows get equal values."""
+    key = np.zeros(len(rows), np.uint64)
+    for column in rows.T:
         key = (key ^ column) * np.uint64(0x9E3779B97F4A7C15)
         key ^= key >> np.uint64(29)
     return key
 
 
-def _group(D, Ld, multi, n_queries):
-    """Sort a block by label, and merge equal items into one if that saves time.
+def _sort_equal(rows, key):
+    """Return an order in which equal rows are neighbours, and whether each differs from the last.
 
-    Returns code words, label words and weights. A weight is the number of merged items.
+    If different rows have the same key, some equal rows are apart. Counts stay right.
     """
-    columns = list(D.T)
-    if multi:
-        columns += list(Ld.T)
-        label = np.zeros(len(Ld), np.uint64)
-    else:
-        label = Ld[:, 0]
-    # If different rows get the same key, some equal rows are not merged. Counts stay right.
-    key = _hash_rows(columns)
+    # Two sorts of 16 bits are several times as fast as one of 64.
+    low = (key >> np.uint64(32)).astype(np.uint16)
+    high = (key >> np.uint64(48)).astype(np.uint16)
+    order = np.lexsort((low, high))
+    ordered = rows[order]
+    is_new = np.ones(len(rows), bool)
+    is_new[1:] = (ordered[1:] != ordered[:-1]).any(axis=1)
+    return order, is_new
+
+
+def _merge_codes(D, Ld, n_queries, n_label_sets):
+    """Merge equal codes of a block if that saves time.
+
+    Returns the codes, the labels of all items, and the edges: the items of code u are
+    edges[u]..edges[u + 1] - 1.
+    """
+    key = _hash(D)
     sample = key[:: max(1, len(key) // SAMPLE)]
     spared = 1 - len(np.unique(sample)) / len(sample)
-    merging_pays = n_queries * D.shape[1] * spared >= 200
-    label_fits = label.max() < 1 << 16
-    if not (merging_pays and label_fits):
-        weight = np.ones(len(D), np.int32)
-        if multi:
-            return D, Ld, weight
-        order = np.argsort(label, kind="stable")
-        return D[order], Ld[order], weight
-    # One sort by label and then by key: 16 bits of label above 48 bits of key.
-    label_and_key = (label << np.uint64(48)) | (key >> np.uint64(16))
-    order = np.argsort(label_and_key)
-    D = D[order]
-    Ld = Ld[order]
-    code_changes = (D[1:] != D[:-1]).any(axis=1)
-    label_changes = (Ld[1:] != Ld[:-1]).any(axis=1)
-    is_edge = np.ones(len(D) + 1, bool)
-    is_edge[1:-1] = code_changes | label_changes
-    edges = np.flatnonzero(is_edge)
-    first = edges[:-1]
-    return D[first], Ld[first], np.diff(edges).astype(np.int32)
-
-
-def _count_single(Q, D, weight, Lq, Ld, others, relevant):
-    """Count relevant items and others of a block that is sorted by label.
-
-    The relevant rows of a query are then a slice low..high. The others are before and after it.
-    """
-    low = np.searchsorted(Ld[:, 0], Lq[:, 0], "left")
-    high = np.searchsorted(Ld[:, 0], Lq[:, 0], "right")
-    start = np.zeros_like(low)
-    stop = np.full_like(high, len(D))
-    _count(Q, D, weight, start, low, others)
-    _count(Q, D, weight, low, high, relevant)
-    _count(Q, D, weight, high, stop, others)
+    # Merging costs a sort, and then more work for each label set of the queries.
+    if n_queries * D.shape[1] * spared < 200 + n_label_sets / 3:
+        return D, Ld, np.arange(len(D) + 1)
+    order, is_new = _sort_equal(D, key)
+    first = np.flatnonzero(is_new)
+    edges = np.append(first, len(D))
+    return D[order[first]], Ld.take(order, axis=1), edges
 
 
 def hamming_histogram(
@@ -509,17 +530,16 @@ def hamming_histogram(
     shape = (len(Q), scan.n_bits + 1)
     items = np.zeros(shape, np.int64)
     relevant = np.zeros(shape, np.int64)
-    count = _count_multi if scan.multi else _count_single
+    # Queries with the same labels follow each other, because they have the same relevant items.
+    order, is_new = _sort_equal(Lq, _hash(Lq))
     for _, D, Ld in scan.blocks():
-        D, Ld, weight = _group(D, Ld, scan.multi, len(Q))
+        D, Ld, edges = _merge_codes(D, Ld, len(Q), is_new.sum())
 
         def count_part(p):
-            count(Q[p], D, weight, Lq[p], Ld, items[p], relevant[p])
+            block = (D, edges, Lq, Ld, scan.multi)
+            _count(order[p], is_new[p], Q, *block, items, relevant)
 
         scan.run_in_threads(count_part, len(D))
-    if not scan.multi:
-        # _count_single counts only the other items there.
-        items += relevant
     return HammingHistogram(items, relevant)
 
 
@@ -902,18 +922,10 @@ def nearest(
         need = f"the database has {n_items} items: pass a smaller k"
         raise ValueError(f"k={k} is too large; {need}.")
     Q = scan.Q
-    items = np.zeros((len(Q), scan.n_bits + 1), np.int64)
-    start = np.zeros(len(Q), np.int64)
-    for _, D, _ in scan.blocks():
-        weight = np.ones(len(D), np.int32)
-        stop = np.full(len(Q), len(D))
-
-        def count_part(p):
-            _count(Q[p], D, weight, start[p], stop[p], items[p])
-
-        scan.run_in_threads(count_part, len(D))
+    no_labels = (np.zeros(len(Q), int), np.zeros(n_items, int))
+    histogram = hamming_histogram(query_codes, db_codes, *no_labels)
     # Items at distance d take the places after all items at smaller distances.
-    place = _counts_before(items)
+    place = _counts_before(histogram.items)
     distances = np.zeros((len(Q), k), np.int64)
     indices = np.zeros((len(Q), k), np.int64)
     for first, D, _ in scan.blocks():

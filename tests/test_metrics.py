@@ -123,24 +123,43 @@ def loop_arguments(n_bits):
     """Arguments of the compiled loops, made anew each time as the loops write to them."""
     rng = np.random.default_rng(n_bits)
     n, m, k = 4, 25, 6
-    Q, D = make_words(rng, n, n_bits), make_words(rng, m, n_bits)
-    ids, sets = (
-        [rng.integers(0, 2, (rows, w)).astype(np.uint64) for rows in (n, m)]
-        for w in (1, 2)
-    )
-    weight = rng.integers(1, 9, m).astype(np.int32)
-    start, stop = np.sort(rng.integers(0, m + 1, (2, n)), axis=0)
-    counts, more = rng.integers(
-        0, 9, (2, n, n_bits + 1)
-    )  # not 0: a loop goes on where the last block ended
+    Q = make_words(rng, n, n_bits)
+    D = make_words(rng, m, n_bits)
+    ids = loop_labels(rng, n, m, n_words=1)
+    # The second query has no label in the second of three words.
+    sets = loop_labels(rng, n, m, n_words=3)
+    sets[0][1, 1] = 0
+    # 9 codes, some of them with one item, and 25 codes with one item each.
+    merged = np.array([0, 1, 2, 5, 6, 14, 15, 16, 20, 25])
+    alone = np.arange(m + 1)
+    # Queries 0 and 2 have the same labels.
+    ids[0][2] = ids[0][0]
+    sets[0][2] = sets[0][0]
+    queries = np.array([3, 0, 2]), np.array([True, True, False])
+    is_hit = rng.random(m) < 0.5
+    # Not 0, because a loop continues where the last block ended.
+    counts, more = rng.integers(0, 9, (2, n, n_bits + 1))
     scores = np.zeros(n), np.zeros(n, np.int64)
     return {
-        "count": (Q, D, weight, start, stop, counts),
-        "count_multi": (Q, D, weight, *sets, counts, more),
+        "mark_relevant": (ids[0], 1, ids[1], False, is_hit),
+        "mark_relevant of sets": (sets[0], 1, sets[1], True, is_hit),
+        "weigh": (is_hit, alone, np.zeros(m, np.int64)),
+        "weigh merged codes": (is_hit, merged, np.zeros(9, np.int64)),
+        "count": (*queries, Q, D, alone, *ids, False, counts, more),
+        "count sets": (*queries, Q, D, alone, *sets, True, counts, more),
+        "count merged codes": (*queries, Q, D[:9], merged, *ids, False, counts, more),
+        "count merged sets": (*queries, Q, D[:9], merged, *sets, True, counts, more),
         "rank_stable": (Q, D, *ids, False, 12, counts + more, more, *scores),
         "rank_stable of sets": (Q, D, *sets, True, 12, counts + more, more, *scores),
         "select": (Q, D, 100, counts, *np.zeros((2, n, k), np.int64)),
     }
+
+
+def loop_labels(rng, n, m, n_words):
+    """Return the labels of n queries in rows, and of m items in columns."""
+    # The two highest bits of each word.
+    words = rng.integers(0, 4, (n_words, n + m)).astype(np.uint64) << np.uint64(62)
+    return np.ascontiguousarray(words[:, :n].T), np.ascontiguousarray(words[:, n:])
 
 
 @pytest.mark.parametrize("n_bits", N_BITS)
@@ -158,19 +177,11 @@ def test_loops_agree_with_naive(name, n_bits):
 
 
 @pytest.mark.parametrize("n_bits", N_BITS)
-def test_pairs_agree_with_naive(n_bits):
-    arguments = loop_arguments(n_bits)
-    Q, D, ids_q, ids_d, *_ = arguments["rank_stable"]
-    sets_q, sets_d = arguments["rank_stable of sets"][2:4]
+def test_distances_agree_with_naive(n_bits):
+    Q, D, *_ = loop_arguments(n_bits)["rank_stable"]
     for q, j in product(range(len(Q)), range(len(D))):
         with np.errstate(over="ignore"):
             assert metrics._distance(Q[q], D, j) == naive.distance(Q[q], D, j)
-        assert metrics._is_relevant(ids_q, q, ids_d, j, False) == naive.is_relevant(
-            ids_q, q, ids_d, j, False
-        )
-        assert metrics._is_relevant(sets_q, q, sets_d, j, True) == naive.is_relevant(
-            sets_q, q, sets_d, j, True
-        )
 
 
 def test_popcount_agrees_with_naive():
