@@ -593,9 +593,11 @@ class HammingHistogram:
             raise ValueError(f"{counts} are relevant {place}; {need}.")
 
     def __repr__(self) -> str:
-        n_queries = len(self.items)
-        n_items = self.items[0].sum()
-        sizes = f"{n_queries=}, n_bits={self.n_bits}, n_items={n_items}"
+        totals = self.items.sum(axis=1)
+        n_items = totals.min()
+        if totals.max() > n_items:
+            n_items = f"{n_items}..{totals.max()}"
+        sizes = f"n_queries={len(self.items)}, n_bits={self.n_bits}, n_items={n_items}"
         return f"HammingHistogram({sizes})"
 
     def __add__(self, other: HammingHistogram) -> HammingHistogram:
@@ -672,17 +674,12 @@ class HammingHistogram:
             among the first ``top``).
         """
         _check_options(top, normalize)
-        n = self.items
-        n_hits = self.relevant
-        last = int(n[0].sum()) if top is None else top
-        sums = _expected_sums(n, n_hits, last)
-        if normalize == "retrieved":
-            ap = np.empty(len(n))
-            for q in range(len(n)):
-                ap[q] = _retrieved_ap(n[q], n_hits[q], sums[q], last)
-        else:
-            divisor = _divisor(n_hits.sum(axis=1), last, normalize)
-            ap = sums.sum(axis=1) / divisor
+        ap = np.empty(len(self.items))
+        # The sums take several times the memory of the histograms, so blocks of queries are used.
+        n_rows = max(1, BLOCK_WORDS // (self.n_bits + 1))
+        for first in range(0, len(ap), n_rows):
+            p = slice(first, first + n_rows)
+            ap[p] = _average_precision(self.items[p], self.relevant[p], top, normalize)
         return ap if per_query else _mean(ap, top)
 
     def precision_at_radius(
@@ -712,7 +709,7 @@ class HammingHistogram:
         ks = np.array([check_integer(value, "k") for value in values])
         if len(ks) == 0:
             raise ValueError(f"k={k} is empty; pass at least one k.")
-        n_items = int(self.items[0].sum())
+        n_items = int(self.items.sum(axis=1).min())
         if ks.max() > n_items:
             need = f"the database has {n_items} items: pass a smaller k"
             raise ValueError(f"k={ks.max()} is too large; {need}.")
@@ -781,18 +778,30 @@ def _divisor(n_relevant, top, normalize):
     return np.where(n_relevant > 0, n_relevant, np.nan)
 
 
+def _average_precision(n, n_hits, top, normalize):
+    """Return the expected AP of each query. n, n_hits (n_queries, r + 1) int64."""
+    last = n.sum(axis=1)
+    if top is not None:
+        last[:] = top
+    sums = _expected_sums(n, n_hits, last)
+    if normalize == "retrieved":
+        rows = zip(n, n_hits, sums, last.tolist(), strict=True)
+        return [_retrieved_ap(*row) for row in rows]
+    return sums.sum(axis=1) / _divisor(n_hits.sum(axis=1), last, normalize)
+
+
 def _expected_sums(n, n_hits, last):
     """Return the expected sum of the precisions at the relevant items of each distance.
 
     These are the terms of the sum over d in `HammingHistogram.mean_average_precision`, clipped at
-    rank ``last``. n, n_hits (n_queries, r + 1) int64, result float64.
+    rank ``last``. n, n_hits (n_queries, r + 1), last (n_queries,) int64, result float64.
     """
     N = _counts_before(n)
     N_hits = _counts_before(n_hits)
     m = (n_hits - 1) / np.maximum(n - 1, 1)
     # Column d is the last rank used before distance d, and column d + 1 is e.
     ranks = np.insert(n.cumsum(axis=1), 0, 0, axis=1)
-    ranks = np.minimum(ranks, last)
+    ranks = np.minimum(ranks, last[:, None])
     n_ranks = np.diff(ranks)
     harmonic = np.diff(_harmonic(ranks))
     inner = m * n_ranks + (N_hits + 1 - m * (N + 1)) * harmonic

@@ -639,6 +639,39 @@ def test_a_histogram_shows_its_size():
     )
 
 
+@pytest.mark.parametrize("normalize", NORMALIZE)
+@pytest.mark.parametrize("top", [None, 4])
+def test_rows_of_different_totals_do_not_affect_each_other(normalize, top):
+    items = np.array([[1, 2, 0], [3, 0, 4], [9, 0, 20]])
+    relevant = np.array([[0, 1, 0], [2, 0, 3], [3, 0, 19]])
+    alone = []
+    for q in range(3):
+        row = slice(q, q + 1)
+        one = HammingHistogram(items[row], relevant[row])
+        alone.append(one.mean_average_precision(top, normalize))
+    for order in ([0, 1, 2], [2, 1, 0]):
+        h = HammingHistogram(items[order], relevant[order])
+        ap = h.mean_average_precision(top, normalize, per_query=True)
+        np.testing.assert_array_equal(ap, np.array(alone)[order])
+        assert repr(h).endswith("n_items=3..29)")
+        # The first k items exist for all queries, or for none.
+        assert h.precision_at_k(3, per_query=True).shape == (3,)
+        with pytest.raises(ValueError, match="k=4 is too large"):
+            h.precision_at_k(4)
+
+
+@pytest.mark.parametrize("normalize", NORMALIZE)
+@pytest.mark.parametrize("top", [None, 5])
+def test_blocks_of_queries_do_not_matter(monkeypatch, normalize, top):
+    h = hamming_histogram(*make_case(65, n_queries=20))
+    whole = h.mean_average_precision(top, normalize, per_query=True)
+    # Blocks of 3 queries, and of 1.
+    for n_words in (200, 1):
+        monkeypatch.setattr(metrics, "BLOCK_WORDS", n_words)
+        ap = h.mean_average_precision(top, normalize, per_query=True)
+        np.testing.assert_array_equal(ap, whole)
+
+
 def test_one_liner_is_the_histograms_map():
     case = make_case()
     for normalize, top in product(NORMALIZE, (None, 5)):
