@@ -372,8 +372,11 @@ class _DatabaseScan:
         self.n_threads = check_integer(n_threads, "n_threads")
         _check_padding(query_codes, self.n_bits, "query_codes", 0)
         self.Q = _as_words(query_codes)
-        self.labelled = labels is not None
-        if self.labelled:
+        # Without labels, every item is relevant.
+        self.multi = False
+        self.Lq = np.zeros((len(self.Q), 1), np.uint64)
+        self.db_labels = None
+        if labels is not None:
             self._set_labels(*labels)
 
     def _set_labels(self, query_labels, db_labels):
@@ -405,17 +408,15 @@ class _DatabaseScan:
 
     def blocks(self):
         """Yield first row, code words and label words of each block of the database."""
-        n_words = self.Q.shape[1]
-        if self.labelled:
-            n_words = max(n_words, self.Lq.shape[1])
+        n_words = max(self.Q.shape[1], self.Lq.shape[1])
         n_rows = max(1, BLOCK_WORDS // n_words)
         for first in range(0, len(self.db_codes), n_rows):
             rows = slice(first, first + n_rows)
-            Ld = None
-            if self.labelled:
+            codes = self.db_codes[rows]
+            Ld = np.zeros((1, len(codes)), np.uint64)
+            if self.db_labels is not None:
                 labels = self.db_labels[rows]
                 Ld = self._label_words(labels, "db_labels", first)
-            codes = self.db_codes[rows]
             _check_padding(codes, self.n_bits, "db_codes", first)
             yield first, _as_words(codes), Ld
 
@@ -462,11 +463,12 @@ def _hash(rows):
     return key
 
 
-def _sort_equal(rows, key):
+def _sort_equal(rows):
     """Return an order in which equal rows are neighbours, and whether each differs from the last.
 
-    If different rows have the same key, some equal rows are apart. Counts stay right.
+    If different rows have the same hash value, some equal rows are apart. Counts stay right.
     """
+    key = _hash(rows)
     # Two sorts of 16 bits are several times as fast as one of 64.
     low = (key >> np.uint64(32)).astype(np.uint16)
     high = (key >> np.uint64(48)).astype(np.uint16)
@@ -483,13 +485,12 @@ def _merge_codes(D, Ld, n_queries, n_label_sets):
     Returns the codes, the labels of all items, and the edges: the items of code u are
     edges[u]..edges[u + 1] - 1.
     """
-    key = _hash(D)
-    sample = key[:: max(1, len(key) // SAMPLE)]
+    sample = _hash(D[:: max(1, len(D) // SAMPLE)])
     spared = 1 - len(np.unique(sample)) / len(sample)
     # Merging costs a sort, and then more work for each label set of the queries.
     if n_queries * D.shape[1] * spared < 200 + n_label_sets / 3:
         return D, Ld, np.arange(len(D) + 1)
-    order, is_new = _sort_equal(D, key)
+    order, is_new = _sort_equal(D)
     first = np.flatnonzero(is_new)
     edges = np.append(first, len(D))
     return D[order[first]], Ld.take(order, axis=1), edges
@@ -525,13 +526,18 @@ def hamming_histogram(
     """
     labels = (query_labels, db_labels)
     scan = _DatabaseScan(query_codes, db_codes, labels, n_bits, n_threads)
+    return _histogram(scan)
+
+
+def _histogram(scan):
+    """Return the histograms of a `_DatabaseScan`."""
     Q = scan.Q
     Lq = scan.Lq
     shape = (len(Q), scan.n_bits + 1)
     items = np.zeros(shape, np.int64)
     relevant = np.zeros(shape, np.int64)
     # Queries with the same labels follow each other, because they have the same relevant items.
-    order, is_new = _sort_equal(Lq, _hash(Lq))
+    order, is_new = _sort_equal(Lq)
     for _, D, Ld in scan.blocks():
         D, Ld, edges = _merge_codes(D, Ld, len(Q), is_new.sum())
 
@@ -878,13 +884,11 @@ def mean_average_precision(
     if ties not in ("expected", "stable"):
         need = 'pass "expected" or "stable"'
         raise ValueError(f"ties={ties!r} is unknown; {need}.")
-    histogram = hamming_histogram(
-        query_codes, db_codes, query_labels, db_labels, n_bits
-    )
-    if ties == "expected":
-        return histogram.mean_average_precision(top, normalize)
     labels = (query_labels, db_labels)
     scan = _DatabaseScan(query_codes, db_codes, labels, n_bits)
+    histogram = _histogram(scan)
+    if ties == "expected":
+        return histogram.mean_average_precision(top, normalize)
     Q = scan.Q
     Lq = scan.Lq
     last = len(db_codes) if top is None else top
@@ -931,10 +935,8 @@ def nearest(
         need = f"the database has {n_items} items: pass a smaller k"
         raise ValueError(f"k={k} is too large; {need}.")
     Q = scan.Q
-    no_labels = (np.zeros(len(Q), int), np.zeros(n_items, int))
-    histogram = hamming_histogram(query_codes, db_codes, *no_labels)
     # Items at distance d take the places after all items at smaller distances.
-    place = _counts_before(histogram.items)
+    place = _counts_before(_histogram(scan).items)
     distances = np.zeros((len(Q), k), np.int64)
     indices = np.zeros((len(Q), k), np.int64)
     for first, D, _ in scan.blocks():
