@@ -44,8 +44,10 @@ __all__ = [
 
 # How to pack codes of 0 and 1, or of -1 and 1.
 PACK = 'np.packbits(codes > 0, axis=1, bitorder="little")'
-BLOCK_WORDS = 1 << 17  # words of codes in a block: 1 MB, which stays in a core's cache
-SAMPLE = 1024  # rows that are examined to decide whether merging equal items saves time
+BLOCK_WORDS = (
+    1 << 17
+)  # words of codes or labels in a block: 1 MB, which a core's cache holds
+SAMPLE = 1024  # rows that are examined to decide whether merging equal codes saves time
 PAIRS_PER_THREAD = 100_000  # for fewer pairs, another thread saves no time
 
 
@@ -98,64 +100,90 @@ def _distance(x, D, j):
 
 
 @_compiled
-def _is_relevant(Lq, q, Ld, j, multi):
-    """Return whether row q of Lq (n, v) uint64 and row j of Ld (m, v) uint64 share a label."""
+def _mark_relevant(Lq, q, Ld, multi, is_hit):
+    """Write whether row q of Lq and each column of Ld share a label.
+
+    Lq (n, v) uint64, Ld (v, m) uint64, is_hit (m,) bool.
+    """
     # A single label is one word. With multi the words are packed 0/1.
     if not multi:
-        return Lq[q, 0] == Ld[j, 0]
-    common = Lq[q, 0] & Ld[j, 0]
-    for k in range(1, Ld.shape[1]):
-        common |= Lq[q, k] & Ld[j, k]
-    return common != 0
+        label = Lq[q, 0]
+        column = Ld[0]
+        for j in range(len(column)):
+            is_hit[j] = column[j] == label
+        return
+    is_hit[:] = False
+    for k in range(len(Ld)):
+        word = Lq[q, k]
+        # Most queries have few labels, so most words of a long row are 0.
+        if word != 0:
+            column = Ld[k]
+            for j in range(len(column)):
+                is_hit[j] |= (column[j] & word) != 0
 
 
 @_compiled
-def _count(Q, D, weight, start, stop, counts):
-    """Add the weights of rows start[q]..stop[q] of D at distance d of query q to counts[q, d].
+def _weigh(is_hit, edges, weight):
+    """Count the items edges[u]..edges[u + 1] - 1 of each code u, and the hits among them.
 
-    Q (n, w) uint64, D (m, w) uint64, weight (m,) int32, start, stop (n,), counts (n, r + 1) int64.
+    is_hit (m,) bool, edges (c + 1,) int64, weight (c,) int64. A weight is the number of items plus
+    2**32 times the number of hits.
     """
-    for q in range(len(Q)):
-        x = Q[q]
-        row = counts[q]
-        # Slices are faster, because an index that starts at 0 needs no check of its sign.
-        part = D[start[q] : stop[q]]
-        part_weight = weight[start[q] : stop[q]]
+    if len(weight) == len(is_hit):
+        # Each code has one item, and a loop without an inner loop is much faster.
+        for u in range(len(weight)):
+            weight[u] = 1 + (np.int64(is_hit[u]) << 32)
+        return
+    for u in range(len(weight)):
+        part = is_hit[edges[u] : edges[u + 1]]
+        n_hits = 0
         for j in range(len(part)):
-            row[_distance(x, part, j)] += part_weight[j]
+            n_hits += part[j]
+        weight[u] = len(part) + (n_hits << 32)
 
 
 @_compiled
-def _count_multi(Q, D, weight, Lq, Ld, items, relevant):
-    """Add the weights of all rows of D to items, and those of the relevant rows to relevant.
+def _count(order, is_new, Q, D, edges, Lq, Ld, multi, items, relevant):
+    """Add the items and the relevant items at distance d of query q to items[q, d], relevant[q, d].
 
-    Q (n, w), D (m, w), Lq (n, v), Ld (m, v) uint64, weight (m,) int32, others (n, r + 1) int64.
+    order (p,) int64, is_new (p,) bool, Q (n, w), D (c, w), Lq (n, v), Ld (v, m) uint64, edges
+    (c + 1,) int64, items, relevant (n, r + 1) int64. The queries are taken in ``order``. is_new
+    tells whether one has other labels than the last. For the other arrays see `_merge_codes`.
     """
-    for q in range(len(Q)):
+    is_hit = np.empty(Ld.shape[1], np.bool_)
+    weight = np.empty(len(D), np.int64)
+    # One addition counts both, because a block has fewer than 2**32 items.
+    both = np.zeros(items.shape[1], np.int64)
+    for i in range(len(order)):
+        q = order[i]
+        if i == 0 or is_new[i]:
+            _mark_relevant(Lq, q, Ld, multi, is_hit)
+            _weigh(is_hit, edges, weight)
         x = Q[q]
-        items_row = items[q]
-        relevant_row = relevant[q]
-        for j in range(len(D)):
-            d = _distance(x, D, j)
-            items_row[d] += weight[j]
-            is_hit = _is_relevant(Lq, q, Ld, j, True)
-            relevant_row[d] += weight[j] * is_hit
+        for u in range(len(D)):
+            both[_distance(x, D, u)] += weight[u]
+        for d in range(len(both)):
+            items[q, d] += both[d] & 0xFFFFFFFF
+            relevant[q, d] += both[d] >> 32
+            both[d] = 0
 
 
 @_compiled
 def _rank_stable(Q, D, Lq, Ld, multi, top, rank, hits, precision, found):
     """Rank the rows of D in database order, and add up the precisions at the hits in ``top``.
 
-    Q (n, w), D (m, w), Lq (n, v), Ld (m, v) uint64, rank, hits (n, r + 1), precision, found (n,).
+    Q (n, w), D (m, w), Lq (n, v), Ld (v, m) uint64, rank, hits (n, r + 1), precision, found (n,).
     ``precision`` is float64, the other outputs are int64. rank[q, d] and hits[q, d] are the last
     rank given at distance d and the number of hits up to it. The next block continues from there.
     """
+    is_hit = np.empty(len(D), np.bool_)
     for q in range(len(Q)):
         x = Q[q]
+        _mark_relevant(Lq, q, Ld, multi, is_hit)
         for j in range(len(D)):
             d = _distance(x, D, j)
             rank[q, d] += 1
-            if _is_relevant(Lq, q, Ld, j, multi):
+            if is_hit[j]:
                 hits[q, d] += 1
                 if rank[q, d] <= top:
                     precision[q] += hits[q, d] / rank[q, d]
@@ -297,14 +325,22 @@ def _check_padding(codes, n_bits, name, first):
         )
 
 
-def _check_zeros_and_ones(labels, name, first):
-    """Check a matrix of labels; row 0 is row ``first`` of the whole array."""
-    wrong = np.argwhere((labels != 0) & (labels != 1))
-    if len(wrong):
-        row, column = wrong[0]
+def _pack_labels(labels, name, first):
+    """Return a matrix of 0 and 1 (n, L) as words (v, n); row 0 is row ``first`` of all labels."""
+    is_set = labels != 0
+    is_wrong = labels != is_set
+    if is_wrong.any():
+        row, column = np.argwhere(is_wrong)[0]
         given = f"{name}[{first + row}, {column}] is {labels[row, column]}"
         need = "a matrix of labels holds only 0 and 1: pass labels > 0"
         raise ValueError(f"{given}; {need}.")
+    n_rows, n_labels = labels.shape
+    n_words = (n_labels + 63) // 64
+    # With whole words numpy packs all rows at once, which is faster.
+    padded = np.zeros((n_rows, 64 * n_words), bool)
+    padded[:, :n_labels] = is_set
+    words = np.packbits(padded).view(np.uint64)
+    return np.ascontiguousarray(words.reshape(n_rows, n_words).T)
 
 
 class _DatabaseScan:
@@ -336,8 +372,11 @@ class _DatabaseScan:
         self.n_threads = check_integer(n_threads, "n_threads")
         _check_padding(query_codes, self.n_bits, "query_codes", 0)
         self.Q = _as_words(query_codes)
-        self.labelled = labels is not None
-        if self.labelled:
+        # Without labels, every item is relevant.
+        self.multi = False
+        self.Lq = np.zeros((len(self.Q), 1), np.uint64)
+        self.db_labels = None
+        if labels is not None:
             self._set_labels(*labels)
 
     def _set_labels(self, query_labels, db_labels):
@@ -349,34 +388,35 @@ class _DatabaseScan:
         if not self.multi:
             ids = _as_ids(query_labels, "query_labels")
             self.classes = np.unique(ids)
-        self.Lq = self._label_words(query_labels, "query_labels", 0)
+        words = self._label_words(query_labels, "query_labels", 0)
+        self.Lq = np.ascontiguousarray(words.T)
 
     def _label_words(self, labels, name, first):
-        """Return labels as words: the packed rows of a matrix, or positions in ``classes``.
+        """Return labels as words (v, n): packed rows of a matrix, or positions in ``classes``.
 
         ``classes`` are the sorted labels of the queries. Any other label becomes len(classes).
         """
         if self.multi:
-            _check_zeros_and_ones(labels, name, first)
-            return _as_words(np.packbits(labels != 0, axis=1))
+            return _pack_labels(labels, name, first)
         labels = _as_ids(labels, name)
         n_classes = len(self.classes)
         position = np.searchsorted(self.classes, labels)
         position[position == n_classes] = 0
         is_known = self.classes[position] == labels
         position[~is_known] = n_classes
-        return position.astype(np.uint64)[:, None]
+        return position.astype(np.uint64)[None]
 
     def blocks(self):
         """Yield first row, code words and label words of each block of the database."""
-        n_rows = max(1, BLOCK_WORDS // self.Q.shape[1])
+        n_words = max(self.Q.shape[1], self.Lq.shape[1])
+        n_rows = max(1, BLOCK_WORDS // n_words)
         for first in range(0, len(self.db_codes), n_rows):
             rows = slice(first, first + n_rows)
-            Ld = None
-            if self.labelled:
+            codes = self.db_codes[rows]
+            Ld = np.zeros((1, len(codes)), np.uint64)
+            if self.db_labels is not None:
                 labels = self.db_labels[rows]
                 Ld = self._label_words(labels, "db_labels", first)
-            codes = self.db_codes[rows]
             _check_padding(codes, self.n_bits, "db_codes", first)
             yield first, _as_words(codes), Ld
 
@@ -414,64 +454,46 @@ def _n_cores():
 # ---- one pass over the database ------------------------------------------------------
 
 
-def _hash_rows(columns):
-    """Mix the words of each row into one uint64; equal rows get equal values."""
-    key = np.zeros(len(columns[0]), np.uint64)
-    for column in columns:
+def _hash(rows):
+    """Mix the words of each row (n, w) uint64 into one; equal rows get equal values."""
+    key = np.zeros(len(rows), np.uint64)
+    for column in rows.T:
         key = (key ^ column) * np.uint64(0x9E3779B97F4A7C15)
         key ^= key >> np.uint64(29)
     return key
 
 
-def _group(D, Ld, multi, n_queries):
-    """Sort a block by label, and merge equal items into one if that saves time.
+def _sort_equal(rows):
+    """Return an order in which equal rows are neighbours, and whether each differs from the last.
 
-    Returns code words, label words and weights. A weight is the number of merged items.
+    If different rows have the same hash value, some equal rows are apart. Counts stay right.
     """
-    columns = list(D.T)
-    if multi:
-        columns += list(Ld.T)
-        label = np.zeros(len(Ld), np.uint64)
-    else:
-        label = Ld[:, 0]
-    # If different rows get the same key, some equal rows are not merged. Counts stay right.
-    key = _hash_rows(columns)
-    sample = key[:: max(1, len(key) // SAMPLE)]
+    key = _hash(rows)
+    # Two sorts of 16 bits are several times as fast as one of 64.
+    low = (key >> np.uint64(32)).astype(np.uint16)
+    high = (key >> np.uint64(48)).astype(np.uint16)
+    order = np.lexsort((low, high))
+    ordered = rows[order]
+    is_new = np.ones(len(rows), bool)
+    is_new[1:] = (ordered[1:] != ordered[:-1]).any(axis=1)
+    return order, is_new
+
+
+def _merge_codes(D, Ld, n_queries, n_label_sets):
+    """Merge equal codes of a block if that saves time.
+
+    Returns the codes, the labels of all items, and the edges: the items of code u are
+    edges[u]..edges[u + 1] - 1.
+    """
+    sample = _hash(D[:: max(1, len(D) // SAMPLE)])
     spared = 1 - len(np.unique(sample)) / len(sample)
-    merging_pays = n_queries * D.shape[1] * spared >= 200
-    label_fits = label.max() < 1 << 16
-    if not (merging_pays and label_fits):
-        weight = np.ones(len(D), np.int32)
-        if multi:
-            return D, Ld, weight
-        order = np.argsort(label, kind="stable")
-        return D[order], Ld[order], weight
-    # One sort by label and then by key: 16 bits of label above 48 bits of key.
-    label_and_key = (label << np.uint64(48)) | (key >> np.uint64(16))
-    order = np.argsort(label_and_key)
-    D = D[order]
-    Ld = Ld[order]
-    code_changes = (D[1:] != D[:-1]).any(axis=1)
-    label_changes = (Ld[1:] != Ld[:-1]).any(axis=1)
-    is_edge = np.ones(len(D) + 1, bool)
-    is_edge[1:-1] = code_changes | label_changes
-    edges = np.flatnonzero(is_edge)
-    first = edges[:-1]
-    return D[first], Ld[first], np.diff(edges).astype(np.int32)
-
-
-def _count_single(Q, D, weight, Lq, Ld, others, relevant):
-    """Count relevant items and others of a block that is sorted by label.
-
-    The relevant rows of a query are then a slice low..high. The others are before and after it.
-    """
-    low = np.searchsorted(Ld[:, 0], Lq[:, 0], "left")
-    high = np.searchsorted(Ld[:, 0], Lq[:, 0], "right")
-    start = np.zeros_like(low)
-    stop = np.full_like(high, len(D))
-    _count(Q, D, weight, start, low, others)
-    _count(Q, D, weight, low, high, relevant)
-    _count(Q, D, weight, high, stop, others)
+    # Merging costs a sort, and then more work for each label set of the queries.
+    if n_queries * D.shape[1] * spared < 200 + n_label_sets / 3:
+        return D, Ld, np.arange(len(D) + 1)
+    order, is_new = _sort_equal(D)
+    first = np.flatnonzero(is_new)
+    edges = np.append(first, len(D))
+    return D[order[first]], Ld.take(order, axis=1), edges
 
 
 def hamming_histogram(
@@ -504,22 +526,26 @@ def hamming_histogram(
     """
     labels = (query_labels, db_labels)
     scan = _DatabaseScan(query_codes, db_codes, labels, n_bits, n_threads)
+    return _histogram(scan)
+
+
+def _histogram(scan):
+    """Return the histograms of a `_DatabaseScan`."""
     Q = scan.Q
     Lq = scan.Lq
     shape = (len(Q), scan.n_bits + 1)
     items = np.zeros(shape, np.int64)
     relevant = np.zeros(shape, np.int64)
-    count = _count_multi if scan.multi else _count_single
+    # Queries with the same labels follow each other, because they have the same relevant items.
+    order, is_new = _sort_equal(Lq)
     for _, D, Ld in scan.blocks():
-        D, Ld, weight = _group(D, Ld, scan.multi, len(Q))
+        D, Ld, edges = _merge_codes(D, Ld, len(Q), is_new.sum())
 
         def count_part(p):
-            count(Q[p], D, weight, Lq[p], Ld, items[p], relevant[p])
+            block = (D, edges, Lq, Ld, scan.multi)
+            _count(order[p], is_new[p], Q, *block, items, relevant)
 
         scan.run_in_threads(count_part, len(D))
-    if not scan.multi:
-        # _count_single counts only the other items there.
-        items += relevant
     return HammingHistogram(items, relevant)
 
 
@@ -573,9 +599,11 @@ class HammingHistogram:
             raise ValueError(f"{counts} are relevant {place}; {need}.")
 
     def __repr__(self) -> str:
-        n_queries = len(self.items)
-        n_items = self.items[0].sum()
-        sizes = f"{n_queries=}, n_bits={self.n_bits}, n_items={n_items}"
+        totals = self.items.sum(axis=1)
+        n_items = totals.min()
+        if totals.max() > n_items:
+            n_items = f"{n_items}..{totals.max()}"
+        sizes = f"n_queries={len(self.items)}, n_bits={self.n_bits}, n_items={n_items}"
         return f"HammingHistogram({sizes})"
 
     def __add__(self, other: HammingHistogram) -> HammingHistogram:
@@ -652,17 +680,12 @@ class HammingHistogram:
             among the first ``top``).
         """
         _check_options(top, normalize)
-        n = self.items
-        n_hits = self.relevant
-        last = int(n[0].sum()) if top is None else top
-        sums = _expected_sums(n, n_hits, last)
-        if normalize == "retrieved":
-            ap = np.empty(len(n))
-            for q in range(len(n)):
-                ap[q] = _retrieved_ap(n[q], n_hits[q], sums[q], last)
-        else:
-            divisor = _divisor(n_hits.sum(axis=1), last, normalize)
-            ap = sums.sum(axis=1) / divisor
+        ap = np.empty(len(self.items))
+        # The sums take several times the memory of the histograms, so blocks of queries are used.
+        n_rows = max(1, BLOCK_WORDS // (self.n_bits + 1))
+        for first in range(0, len(ap), n_rows):
+            p = slice(first, first + n_rows)
+            ap[p] = _average_precision(self.items[p], self.relevant[p], top, normalize)
         return ap if per_query else _mean(ap, top)
 
     def precision_at_radius(
@@ -692,7 +715,7 @@ class HammingHistogram:
         ks = np.array([check_integer(value, "k") for value in values])
         if len(ks) == 0:
             raise ValueError(f"k={k} is empty; pass at least one k.")
-        n_items = int(self.items[0].sum())
+        n_items = int(self.items.sum(axis=1).min())
         if ks.max() > n_items:
             need = f"the database has {n_items} items: pass a smaller k"
             raise ValueError(f"k={ks.max()} is too large; {need}.")
@@ -761,18 +784,30 @@ def _divisor(n_relevant, top, normalize):
     return np.where(n_relevant > 0, n_relevant, np.nan)
 
 
+def _average_precision(n, n_hits, top, normalize):
+    """Return the expected AP of each query. n, n_hits (n_queries, r + 1) int64."""
+    last = n.sum(axis=1)
+    if top is not None:
+        last[:] = top
+    sums = _expected_sums(n, n_hits, last)
+    if normalize == "retrieved":
+        rows = zip(n, n_hits, sums, last.tolist(), strict=True)
+        return [_retrieved_ap(*row) for row in rows]
+    return sums.sum(axis=1) / _divisor(n_hits.sum(axis=1), last, normalize)
+
+
 def _expected_sums(n, n_hits, last):
     """Return the expected sum of the precisions at the relevant items of each distance.
 
     These are the terms of the sum over d in `HammingHistogram.mean_average_precision`, clipped at
-    rank ``last``. n, n_hits (n_queries, r + 1) int64, result float64.
+    rank ``last``. n, n_hits (n_queries, r + 1), last (n_queries,) int64, result float64.
     """
     N = _counts_before(n)
     N_hits = _counts_before(n_hits)
     m = (n_hits - 1) / np.maximum(n - 1, 1)
     # Column d is the last rank used before distance d, and column d + 1 is e.
     ranks = np.insert(n.cumsum(axis=1), 0, 0, axis=1)
-    ranks = np.minimum(ranks, last)
+    ranks = np.minimum(ranks, last[:, None])
     n_ranks = np.diff(ranks)
     harmonic = np.diff(_harmonic(ranks))
     inner = m * n_ranks + (N_hits + 1 - m * (N + 1)) * harmonic
@@ -849,13 +884,11 @@ def mean_average_precision(
     if ties not in ("expected", "stable"):
         need = 'pass "expected" or "stable"'
         raise ValueError(f"ties={ties!r} is unknown; {need}.")
-    histogram = hamming_histogram(
-        query_codes, db_codes, query_labels, db_labels, n_bits
-    )
-    if ties == "expected":
-        return histogram.mean_average_precision(top, normalize)
     labels = (query_labels, db_labels)
     scan = _DatabaseScan(query_codes, db_codes, labels, n_bits)
+    histogram = _histogram(scan)
+    if ties == "expected":
+        return histogram.mean_average_precision(top, normalize)
     Q = scan.Q
     Lq = scan.Lq
     last = len(db_codes) if top is None else top
@@ -902,18 +935,8 @@ def nearest(
         need = f"the database has {n_items} items: pass a smaller k"
         raise ValueError(f"k={k} is too large; {need}.")
     Q = scan.Q
-    items = np.zeros((len(Q), scan.n_bits + 1), np.int64)
-    start = np.zeros(len(Q), np.int64)
-    for _, D, _ in scan.blocks():
-        weight = np.ones(len(D), np.int32)
-        stop = np.full(len(Q), len(D))
-
-        def count_part(p):
-            _count(Q[p], D, weight, start[p], stop[p], items[p])
-
-        scan.run_in_threads(count_part, len(D))
     # Items at distance d take the places after all items at smaller distances.
-    place = _counts_before(items)
+    place = _counts_before(_histogram(scan).items)
     distances = np.zeros((len(Q), k), np.int64)
     indices = np.zeros((len(Q), k), np.int64)
     for first, D, _ in scan.blocks():

@@ -21,28 +21,34 @@ def distance(x, D, j):
     return sum(popcount(int(a) ^ int(b)) for a, b in zip(x, D[j], strict=True))
 
 
-def is_relevant(Lq, q, Ld, j, multi):
-    """Tell whether two ids are equal, or two label sets share a 1."""
-    if not multi:
-        return int(Lq[q, 0]) == int(Ld[j, 0])
-    return any(int(a) & int(b) for a, b in zip(Lq[q], Ld[j], strict=True))
+def mark_relevant(Lq, q, Ld, multi, is_hit):
+    """Tell for every column of Ld whether it has the id of row q, or shares a 1 with it."""
+    for j in range(len(is_hit)):
+        if multi:
+            is_hit[j] = any(
+                int(a) & int(b) for a, b in zip(Lq[q], Ld[:, j], strict=True)
+            )
+        else:
+            is_hit[j] = int(Lq[q, 0]) == int(Ld[0, j])
 
 
-def count(Q, D, weight, start, stop, counts):
-    """Add to counts[q, d] the weights of the rows start[q]..stop[q] of D at distance d."""
-    for q in range(len(Q)):
-        for j in range(start[q], stop[q]):
-            counts[q, distance(Q[q], D, j)] += weight[j]
+def weigh(is_hit, edges, weight):
+    """Give every code the number of its items, plus 2**32 times the number of its hits."""
+    for u in range(len(weight)):
+        own = range(edges[u], edges[u + 1])
+        weight[u] = len(own) + 2**32 * sum(bool(is_hit[j]) for j in own)
 
 
-def count_multi(Q, D, weight, Lq, Ld, items, relevant):
-    """Do the same over all rows for label sets, for all items and for the relevant ones."""
-    for q in range(len(Q)):
-        for j in range(len(D)):
-            d = distance(Q[q], D, j)
-            items[q, d] += weight[j]
-            if is_relevant(Lq, q, Ld, j, True):
-                relevant[q, d] += weight[j]
+def count(order, is_new, Q, D, edges, Lq, Ld, multi, items, relevant):
+    """Count the items of every code at its distance, and the relevant ones, query by query."""
+    is_hit = [False] * Ld.shape[1]
+    for q in order:
+        mark_relevant(Lq, q, Ld, multi, is_hit)
+        for u in range(len(D)):
+            d = distance(Q[q], D, u)
+            for j in range(edges[u], edges[u + 1]):
+                items[q, d] += 1
+                relevant[q, d] += is_hit[j]
 
 
 def rank_stable(Q, D, Lq, Ld, multi, top, rank, hits, precision, found):
@@ -50,13 +56,14 @@ def rank_stable(Q, D, Lq, Ld, multi, top, rank, hits, precision, found):
 
     Rows at the same distance are ranked in database order.
     """
+    is_hit = [False] * len(D)
     for q in range(len(Q)):
+        mark_relevant(Lq, q, Ld, multi, is_hit)
         for j in range(len(D)):
             d = distance(Q[q], D, j)
-            hit = is_relevant(Lq, q, Ld, j, multi)
             rank[q, d] += 1
-            hits[q, d] += hit
-            if hit and rank[q, d] <= top:
+            hits[q, d] += is_hit[j]
+            if is_hit[j] and rank[q, d] <= top:
                 precision[q] += hits[q, d] / rank[q, d]
                 found[q] += 1
 

@@ -123,24 +123,43 @@ def loop_arguments(n_bits):
     """Arguments of the compiled loops, made anew each time as the loops write to them."""
     rng = np.random.default_rng(n_bits)
     n, m, k = 4, 25, 6
-    Q, D = make_words(rng, n, n_bits), make_words(rng, m, n_bits)
-    ids, sets = (
-        [rng.integers(0, 2, (rows, w)).astype(np.uint64) for rows in (n, m)]
-        for w in (1, 2)
-    )
-    weight = rng.integers(1, 9, m).astype(np.int32)
-    start, stop = np.sort(rng.integers(0, m + 1, (2, n)), axis=0)
-    counts, more = rng.integers(
-        0, 9, (2, n, n_bits + 1)
-    )  # not 0: a loop goes on where the last block ended
+    Q = make_words(rng, n, n_bits)
+    D = make_words(rng, m, n_bits)
+    ids = loop_labels(rng, n, m, n_words=1)
+    # The second query has no label in the second of three words.
+    sets = loop_labels(rng, n, m, n_words=3)
+    sets[0][1, 1] = 0
+    # 9 codes, some of them with one item, and 25 codes with one item each.
+    merged = np.array([0, 1, 2, 5, 6, 14, 15, 16, 20, 25])
+    alone = np.arange(m + 1)
+    # Queries 0 and 2 have the same labels.
+    ids[0][2] = ids[0][0]
+    sets[0][2] = sets[0][0]
+    queries = np.array([3, 0, 2]), np.array([True, True, False])
+    is_hit = rng.random(m) < 0.5
+    # Not 0, because a loop continues where the last block ended.
+    counts, more = rng.integers(0, 9, (2, n, n_bits + 1))
     scores = np.zeros(n), np.zeros(n, np.int64)
     return {
-        "count": (Q, D, weight, start, stop, counts),
-        "count_multi": (Q, D, weight, *sets, counts, more),
+        "mark_relevant": (ids[0], 1, ids[1], False, is_hit),
+        "mark_relevant of sets": (sets[0], 1, sets[1], True, is_hit),
+        "weigh": (is_hit, alone, np.zeros(m, np.int64)),
+        "weigh merged codes": (is_hit, merged, np.zeros(9, np.int64)),
+        "count": (*queries, Q, D, alone, *ids, False, counts, more),
+        "count sets": (*queries, Q, D, alone, *sets, True, counts, more),
+        "count merged codes": (*queries, Q, D[:9], merged, *ids, False, counts, more),
+        "count merged sets": (*queries, Q, D[:9], merged, *sets, True, counts, more),
         "rank_stable": (Q, D, *ids, False, 12, counts + more, more, *scores),
         "rank_stable of sets": (Q, D, *sets, True, 12, counts + more, more, *scores),
         "select": (Q, D, 100, counts, *np.zeros((2, n, k), np.int64)),
     }
+
+
+def loop_labels(rng, n, m, n_words):
+    """Return the labels of n queries in rows, and of m items in columns."""
+    # The two highest bits of each word.
+    words = rng.integers(0, 4, (n_words, n + m)).astype(np.uint64) << np.uint64(62)
+    return np.ascontiguousarray(words[:, :n].T), np.ascontiguousarray(words[:, n:])
 
 
 @pytest.mark.parametrize("n_bits", N_BITS)
@@ -158,19 +177,11 @@ def test_loops_agree_with_naive(name, n_bits):
 
 
 @pytest.mark.parametrize("n_bits", N_BITS)
-def test_pairs_agree_with_naive(n_bits):
-    arguments = loop_arguments(n_bits)
-    Q, D, ids_q, ids_d, *_ = arguments["rank_stable"]
-    sets_q, sets_d = arguments["rank_stable of sets"][2:4]
+def test_distances_agree_with_naive(n_bits):
+    Q, D, *_ = loop_arguments(n_bits)["rank_stable"]
     for q, j in product(range(len(Q)), range(len(D))):
         with np.errstate(over="ignore"):
             assert metrics._distance(Q[q], D, j) == naive.distance(Q[q], D, j)
-        assert metrics._is_relevant(ids_q, q, ids_d, j, False) == naive.is_relevant(
-            ids_q, q, ids_d, j, False
-        )
-        assert metrics._is_relevant(sets_q, q, sets_d, j, True) == naive.is_relevant(
-            sets_q, q, sets_d, j, True
-        )
 
 
 def test_popcount_agrees_with_naive():
@@ -626,6 +637,39 @@ def test_a_histogram_shows_its_size():
         repr(hamming_histogram(*make_case(12)))
         == "HammingHistogram(n_queries=4, n_bits=12, n_items=30)"
     )
+
+
+@pytest.mark.parametrize("normalize", NORMALIZE)
+@pytest.mark.parametrize("top", [None, 4])
+def test_rows_of_different_totals_do_not_affect_each_other(normalize, top):
+    items = np.array([[1, 2, 0], [3, 0, 4], [9, 0, 20]])
+    relevant = np.array([[0, 1, 0], [2, 0, 3], [3, 0, 19]])
+    alone = []
+    for q in range(3):
+        row = slice(q, q + 1)
+        one = HammingHistogram(items[row], relevant[row])
+        alone.append(one.mean_average_precision(top, normalize))
+    for order in ([0, 1, 2], [2, 1, 0]):
+        h = HammingHistogram(items[order], relevant[order])
+        ap = h.mean_average_precision(top, normalize, per_query=True)
+        np.testing.assert_array_equal(ap, np.array(alone)[order])
+        assert repr(h).endswith("n_items=3..29)")
+        # The first k items exist for all queries, or for none.
+        assert h.precision_at_k(3, per_query=True).shape == (3,)
+        with pytest.raises(ValueError, match="k=4 is too large"):
+            h.precision_at_k(4)
+
+
+@pytest.mark.parametrize("normalize", NORMALIZE)
+@pytest.mark.parametrize("top", [None, 5])
+def test_blocks_of_queries_do_not_matter(monkeypatch, normalize, top):
+    h = hamming_histogram(*make_case(65, n_queries=20))
+    whole = h.mean_average_precision(top, normalize, per_query=True)
+    # Blocks of 3 queries, and of 1.
+    for n_words in (200, 1):
+        monkeypatch.setattr(metrics, "BLOCK_WORDS", n_words)
+        ap = h.mean_average_precision(top, normalize, per_query=True)
+        np.testing.assert_array_equal(ap, whole)
 
 
 def test_one_liner_is_the_histograms_map():
