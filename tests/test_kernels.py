@@ -438,6 +438,32 @@ def test_bad_features_are_explained_and_leave_the_map_as_it_was(name, mapping, u
     assert pickle.dumps(mapping) == before
 
 
+# A test of few values and one of many look for NaN and infinity.
+FEW_AND_MANY = [(1, 1), (1, 784), (2, 4096), (1, 8193), (40, 784)]
+
+
+@pytest.mark.parametrize("shape", FEW_AND_MANY)
+def test_good_features_are_not_copied_however_large(shape):
+    largest = np.finfo(np.float32).max
+    for value in (0, 1e-45, 1e15, -1e30, largest):
+        X = np.full(shape, value, np.float32)
+        X[:, ::2] *= -1
+        with np.errstate(all="raise"):
+            assert kernels.check_features(X, shape[1]) is X
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("shape", FEW_AND_MANY)
+def test_one_bad_value_is_found_among_few_and_many(shape, value):
+    for place in {0, shape[0] * shape[1] // 2, shape[0] * shape[1] - 1}:
+        X = np.zeros(shape, np.float32)
+        X.flat[place] = value
+        row, column = divmod(place, shape[1])
+        with pytest.raises(ValueError) as caught:
+            kernels.check_features(X)
+        assert_helpful(caught.value, f"X[{row}, {column}] is {value}")
+
+
 @pytest.mark.parametrize("mapping", MAPS, ids=repr)
 def test_images_are_told_to_reshape(mapping):
     with pytest.raises(ValueError) as caught:
