@@ -62,12 +62,13 @@ def test_single_calls_go_through_the_samples(monkeypatch):
     assert seen == [5, 6, 7, 5, 6, 7, 5, 6]
 
 
-def test_a_single_line_gives_ratios_to_our_time(capsys):
-    bench.single_line("ours", 4.0, {"numpy": 10.0}, 2.0)
-    printed = capsys.readouterr().out
-    assert (
-        "numpy      10.0 (2.50x)" in printed and "in bulk       2.0 (0.50x)" in printed
-    )
+def test_a_single_line_gives_ratios_of_peers_to_us_and_of_us_to_bulk(capsys):
+    bench.single_line("learn", [4.0, 10.0, 2.0], 0.5)
+    bench.single_line("encode", [4.0, 10.0], 0.5)
+    learn, encode = capsys.readouterr().out.splitlines()
+    assert learn.split() == "learn 4.0 10.0 2.50 2.0 0.50 0.5 8.0".split()
+    assert encode.split() == "encode 4.0 10.0 2.50 0.5 8.0".split()
+    assert len(learn) == len(encode)
 
 
 def test_the_numpy_loop_gives_the_exact_map_where_no_items_tie():

@@ -183,15 +183,11 @@ def singly(call: Callable, numbers: Iterable[int]) -> Callable:
 
 
 def one_at_a_time(X: np.ndarray, y: np.ndarray) -> None:
-    print(
-        "\nOne at a time: microseconds per sample of MNIST, in calls with one sample each,"
-    )
-    print(
-        "and in one call with all samples (the last time). The ratios are to our calls."
-    )
-    print(
-        "numpy maps the samples too. scikit-learn is given features: a bit, times the bits."
-    )
+    print("\nOne at a time: microseconds per sample of MNIST, one sample per call")
+    print("(numpy makes the features too; scikit-learn has them, and its time for")
+    print("one bit is multiplied by the bits; in bulk, HMOH has all in one call)")
+    heads = ["HMOH", "numpy", "/ HMOH", "sklearn", "/ HMOH", "in bulk", "HMOH /"]
+    print(" " * 43 + "".join(f"{head:>10}" for head in heads))
     X = X[:10_000]
     y = y[:10_000]
     for m, n_bits in ((300, 32), (4096, 128)):
@@ -239,24 +235,27 @@ def compare_singly(
     )
     per_call = 1e6 / SINGLE_CALLS
     per_row = 1e6 / len(numbers)
-    peers = {"numpy": per_call * theirs, "scikit-learn": n_bits * per_call * one_bit}
-    single_line(f"{what}: partial_fit", per_call * ours, peers, per_row * bulk)
+    times = (ours, theirs, n_bits * one_bit)
+    single_line(f"{what}: partial_fit", [per_call * t for t in times], per_row * bulk)
     ours, theirs, bulk = shortest(
         singly(lambda i: model.transform(X[i : i + 1]), numbers),
         singly(lambda i: numpy_codes(numpy_features(X[i], fitted), weights), numbers),
         lambda: model.transform(X[rest]),
         turns=4,
     )
-    peers = {"numpy": per_call * theirs}
-    single_line(f"{what}: transform", per_call * ours, peers, per_row * bulk)
+    times = (ours, theirs)
+    single_line(f"{what}: transform", [per_call * t for t in times], per_row * bulk)
 
 
-def single_line(what: str, ours: float, peers: dict[str, float], bulk: float) -> None:
-    """Print our microseconds, those of the peers, and those in bulk, with ratios to ours."""
-    parts = [f"{what:<46} {ours:8.1f}"]
-    for name, theirs in (peers | {"in bulk": bulk}).items():
-        parts.append(f"{name} {theirs:9.1f} ({theirs / ours:.2f}x)")
-    print("   ".join(parts), flush=True)
+def single_line(what: str, times: list[float], bulk: float) -> None:
+    """Print times of HMOH, numpy and perhaps scikit-learn, and of HMOH in bulk, with ratios."""
+    ours, *peers = times
+    cells = [f"{ours:.1f}"]
+    for theirs in peers:
+        cells += [f"{theirs:.1f}", f"{theirs / ours:.2f}"]
+    cells += ["", ""] * (2 - len(peers))
+    cells += [f"{bulk:.1f}", f"{ours / bulk:.1f}"]
+    print(f"{what:<43}" + "".join(f"{cell:>10}" for cell in cells), flush=True)
 
 
 # ---- evaluation ----------------------------------------------------------------------
