@@ -274,6 +274,14 @@ def eta2(X, n_anchors, divisor):
     return np.mean([np.sum((a - b) ** 2) for a, b in pairs]) / divisor
 
 
+def exponents(X, A, unit, Z):
+    """Set Z[i, k] to -||(x_i - a_k) unit||^2."""
+    for i, x in enumerate(X.tolist()):
+        for k, a in enumerate(A.tolist()):
+            pairs = zip(x, a, strict=True)
+            Z[i, k] = -sum(((p - q) * float(unit)) ** 2 for p, q in pairs)
+
+
 def rbf(X, anchors, eta2):
     """Return the features exp(-||x - a||^2 / (2 eta^2))."""
     return np.exp(-squared_distances(X, anchors) / (2 * eta2))

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from hmoh import HMOH
+from kernels import RBF, UnitLength
 from metrics import mean_average_precision
 from tools import bench
 
@@ -28,6 +29,46 @@ def test_the_perceptrons_of_numpy_and_scikit_learn_learn_the_weights_of_hmoh(sam
     assert comparable.sum() >= 2
     weights = bench.sklearn_perceptron(Z, C[:, comparable])
     np.testing.assert_allclose(weights, model.weights_[:, comparable], rtol=1e-4)
+
+
+def test_numpy_learns_and_encodes_one_sample_as_hmoh_does(samples):
+    Z, y = samples
+    model = HMOH(8, random_state=0)
+    W = np.zeros((12, 8), np.float32)
+    total = np.zeros_like(W)
+    for i in range(len(Z)):
+        model.partial_fit(Z[i : i + 1], y[i : i + 1], classes=None if i else range(4))
+        bench.numpy_update(Z[i], model.targets_[int(y[i])], W, total)
+    np.testing.assert_allclose(total / len(Z), model.weights_, rtol=1e-4)
+    codes = [bench.numpy_codes(z, model.weights_) for z in Z]
+    np.testing.assert_array_equal(codes, model.transform(Z))
+
+
+def test_the_features_of_numpy_are_those_of_the_maps(samples):
+    Z, _ = samples
+    unit = UnitLength().fit(Z)
+    rbf = RBF(20).fit(unit.transform(Z))
+    expected = rbf.transform(unit.transform(Z))
+    found = [bench.numpy_features(z, [unit, rbf]) for z in Z]
+    np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-6)
+
+
+def test_single_calls_go_through_the_samples(monkeypatch):
+    monkeypatch.setattr(bench, "SINGLE_CALLS", 4)
+    seen = []
+    calls = bench.singly(seen.append, range(5, 8))
+    calls()
+    calls()
+    assert seen == [5, 6, 7, 5, 6, 7, 5, 6]
+
+
+def test_a_single_line_gives_ratios_of_peers_to_us_and_of_us_to_bulk(capsys):
+    bench.single_line("learn", [4.0, 10.0, 2.0], 0.5)
+    bench.single_line("encode", [4.0, 10.0], 0.5)
+    learn, encode = capsys.readouterr().out.splitlines()
+    assert learn.split() == "learn 4.0 10.0 2.50 2.0 0.50 0.5 8.0".split()
+    assert encode.split() == "encode 4.0 10.0 2.50 0.5 8.0".split()
+    assert len(learn) == len(encode)
 
 
 def test_the_numpy_loop_gives_the_exact_map_where_no_items_tie():

@@ -1,5 +1,6 @@
 """RBF and UnitLength: formulas, scikit-learn, extreme data, states, pipelines, bad input."""
 
+import copy
 import pickle
 
 import naive
@@ -80,6 +81,22 @@ def test_a_single_sample_gives_no_bandwidth():
         RBF(1).fit(X0[:1])
     assert_helpful(caught.value, "at least 2")
     assert RBF(1, divisor=1).fit([[1.0], [3.0]]).eta2_ == 4
+
+
+@pytest.mark.parametrize("n, m, d", [(1, 1, 1), (1, 300, 3), (5, 17, 33), (16, 2, 100)])
+@pytest.mark.parametrize(
+    "scale, offset, unit",
+    [(1, 0, 1), (1, -3000, 0.2), (1e30, 0, 1e-30), (1e-30, 0, 1e30)],
+)
+def test_exponents_agree_with_naive(n, m, d, scale, offset, unit):
+    X = (samples(n, d) * scale + offset).astype(np.float32)
+    A = (samples(m, d, seed=1) * scale + offset).astype(np.float32)
+    unit = np.float32(unit)
+    Z = np.full((n, m), np.nan, np.float32)
+    expected = np.empty((n, m))
+    kernels._exponents(X, A, unit, Z)
+    naive.exponents(X, A, unit, expected)
+    assert_allclose(Z, expected, rtol=1e-5)
 
 
 # ---- independent oracles -------------------------------------------------------------
@@ -186,11 +203,70 @@ def test_unit_length_of_tiny_or_huge_features_is_right_or_an_error(scale):
         assert_allclose(Z, UnitLength().fit(X).transform(X), atol=1e-5)
 
 
-@pytest.mark.parametrize("value", [1e10, 1e20, 1e38])
+# Compiled code gives no warnings. With the JIT off, the loop over numbers does.
+overflow_in_the_loop = pytest.mark.filterwarnings(
+    "ignore:overflow encountered in scalar"
+)
+
+
+@overflow_in_the_loop
+@pytest.mark.parametrize("value", [1e10, 1e20, 1e38, np.finfo(np.float32).max])
 @pytest.mark.parametrize("divisor", [0.1, 10, 1000])
-def test_an_outlier_is_like_no_anchor(value, divisor):
-    Z = RBF(6, divisor).fit(X0).transform([[0, value, 0, -value]])
-    assert_array_equal(Z, np.zeros((1, 6)))
+@pytest.mark.parametrize("n_rows", [1, 20])
+def test_an_outlier_is_like_no_anchor(value, divisor, n_rows):
+    rows = np.array([[0, value, 0, -value]] * n_rows)
+    Z = RBF(6, divisor).fit(X0).transform(rows)
+    assert_array_equal(Z, np.zeros((n_rows, 6)))
+
+
+def by_loop_and_by_product(rbf, X, monkeypatch):
+    """Return the features of X as few rows are made, and as many are."""
+    few = np.concatenate([rbf.transform(row[None]) for row in X])
+    with monkeypatch.context() as patch:
+        patch.setattr(kernels, "FEW_ROWS", len(X))
+        assert_array_equal(rbf.transform(X), few)
+        patch.setattr(kernels, "FEW_ROWS", 0)
+        return few, rbf.transform(X)
+
+
+@pytest.mark.parametrize("n_anchors, center", [(1, False), (9, False), (30, True)])
+@pytest.mark.parametrize("d", [1, 7, 784])
+@pytest.mark.parametrize(
+    "scale, offset", [(1, 0), (1, -3000), (1e-30, 0), (1e-30, 1e-29), (1e30, 0)]
+)
+def test_few_rows_have_the_features_of_many(
+    n_anchors, center, d, scale, offset, monkeypatch
+):
+    X = (samples(40, d) * scale + offset).astype(np.float32)
+    rbf = RBF(n_anchors, center=center).fit(X)
+    few, many = by_loop_and_by_product(rbf, X[:20], monkeypatch)
+    assert np.ptp(few) > 0.1
+    assert_allclose(few, many, rtol=1e-4, atol=1e-5)
+
+
+@overflow_in_the_loop
+@pytest.mark.parametrize("scale", [1e-30, 1, 1e30])
+@pytest.mark.parametrize("center", [False, True])
+def test_few_rows_have_the_features_of_many_far_away(scale, center, monkeypatch):
+    X = samples()
+    rbf = RBF(6, center=center).fit(X.astype(float) * scale)
+    values = [0, 1e-45, 1e-30, 3, 1e15, 1e20, 1e30, 1e38, np.finfo(np.float32).max]
+    rows = [[value, -value, x, 0] for value in values for x in (0, *values)]
+    few, many = by_loop_and_by_product(rbf, np.array(rows), monkeypatch)
+    assert_allclose(few, many, rtol=1e-4, atol=1e-5)
+    assert_array_equal(few[-1], -rbf.mean_)
+
+
+@pytest.mark.parametrize("scale", [1e-43, 1e-36, 1e35, 3e38])
+@pytest.mark.parametrize("offset", [0, 1])
+def test_features_at_the_limits_of_float32_are_an_error(scale, offset):
+    X = np.random.default_rng(0).uniform(-1, 1, size=(30, 4)) * 0.5 + offset * 0.5
+    rbf = RBF(6).fit(X0)
+    before = pickle.dumps(rbf)
+    with pytest.raises(ValueError) as caught:
+        rbf.fit(X * scale)
+    assert_helpful(caught.value, "float32", "scaled")
+    assert pickle.dumps(rbf) == before
 
 
 @pytest.mark.parametrize("center", [False, True])
@@ -354,6 +430,65 @@ def test_a_foreign_state_is_an_error(mapping, state):
     assert pickle.dumps(mapping) == before
 
 
+def assign(rbf):
+    rbf.anchors_ = samples(6, seed=1)
+    rbf.eta2_ = 3.0
+    rbf.mean_ = np.full(6, 0.5, np.float32)
+    return rbf
+
+
+def assign_another_form(rbf):
+    rbf.anchors_ = np.asfortranarray(samples(6, seed=1).astype(np.float64))
+    return rbf
+
+
+def write(rbf):
+    rbf.anchors_[2:] += 1
+    rbf.mean_ /= 2
+    return rbf
+
+
+def refit(rbf):
+    return rbf.fit(samples(seed=1))
+
+
+def set_state(rbf):
+    return rbf.set_state(RBF(4, 3, center=True).fit(samples(seed=1)).get_state())
+
+
+def repickle(rbf):
+    return pickle.loads(pickle.dumps(rbf))
+
+
+CHANGES = [
+    assign,
+    assign_another_form,
+    write,
+    refit,
+    set_state,
+    copy.copy,
+    copy.deepcopy,
+    repickle,
+]
+
+
+@pytest.mark.parametrize("center", [False, True])
+@pytest.mark.parametrize("change", CHANGES)
+@pytest.mark.parametrize("n_rows", [1, 20])
+def test_features_follow_from_the_attributes_of_the_moment(change, n_rows, center):
+    X = samples(n_rows, seed=2)
+    rbf = RBF(6, center=center).fit(X0)
+    before = rbf.transform(X)
+    changed = change(rbf)
+    mean = changed.mean_ if changed.center else 0
+    expected = naive.rbf(X, changed.anchors_, changed.eta2_) - mean
+    assert_allclose(changed.transform(X), expected, rtol=1e-4, atol=1e-5)
+    # A copy that changes leaves the first map as it was.
+    if changed is not rbf:
+        assign(changed)
+        assert_array_equal(rbf.transform(X), before)
+
+
 @pytest.mark.parametrize("mapping", MAPS, ids=repr)
 def test_pickling(mapping):
     mapping = clone(mapping).fit(X0)
@@ -436,6 +571,32 @@ def test_bad_features_are_explained_and_leave_the_map_as_it_was(name, mapping, u
     assert_helpful(caught.value, *words)
     assert "images" not in str(caught.value)
     assert pickle.dumps(mapping) == before
+
+
+# A test of few values and one of many look for NaN and infinity.
+FEW_AND_MANY = [(1, 1), (1, 784), (2, 4096), (1, 8193), (40, 784)]
+
+
+@pytest.mark.parametrize("shape", FEW_AND_MANY)
+def test_good_features_are_not_copied_however_large(shape):
+    largest = np.finfo(np.float32).max
+    for value in (0, 1e-45, 1e15, -1e30, largest):
+        X = np.full(shape, value, np.float32)
+        X[:, ::2] *= -1
+        with np.errstate(all="raise"):
+            assert kernels.check_features(X, shape[1]) is X
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("shape", FEW_AND_MANY)
+def test_one_bad_value_is_found_among_few_and_many(shape, value):
+    for place in {0, shape[0] * shape[1] // 2, shape[0] * shape[1] - 1}:
+        X = np.zeros(shape, np.float32)
+        X.flat[place] = value
+        row, column = divmod(place, shape[1])
+        with pytest.raises(ValueError) as caught:
+            kernels.check_features(X)
+        assert_helpful(caught.value, f"X[{row}, {column}] is {value}")
 
 
 @pytest.mark.parametrize("mapping", MAPS, ids=repr)

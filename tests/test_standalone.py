@@ -35,6 +35,8 @@ X = np.random.default_rng(0).normal(size=(50, 4))
 Z = UnitLength().fit_transform(X)
 Z = RBF(n_anchors=5, center=True).fit_transform(Z)
 assert Z.shape == (50, 5) and np.isfinite(Z).all()
+rbf = RBF(n_anchors=5).fit(X)
+assert np.allclose(rbf.transform(X[:1]), rbf.transform(X)[:1], atol=1e-5)
 """,
     "metrics": """
 import numpy as np
@@ -162,7 +164,7 @@ def test_scaling_works_with_metrics_only(tmp_path):
     run_copy(tmp_path, ["scaling.py", "metrics.py"], SCALING)
 
 
-@pytest.mark.parametrize("name", ["hmoh", "metrics"])
+@pytest.mark.parametrize("name", SCRIPTS)
 def test_works_where_numba_finds_no_folder_for_its_cache(name, tmp_path):
     # Code that is in no file has no cache folder. Numba refuses to cache it, as it does
     # in a read-only installation.

@@ -7,24 +7,36 @@ turns. Slow alternatives run on a part of the work. Their times are scaled up, a
 
 from __future__ import annotations
 
+import copy
+import itertools
 import os
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import numpy as np
 
+import kernels
 from hmoh import HMOH
-from kernels import RBF
+from kernels import RBF, UnitLength
 from metrics import hamming_histogram
 from study import datasets
 
-__all__ = ["numpy_map", "numpy_perceptron", "shortest", "sklearn_perceptron"]
+__all__ = [
+    "numpy_codes",
+    "numpy_features",
+    "numpy_map",
+    "numpy_perceptron",
+    "numpy_update",
+    "shortest",
+    "sklearn_perceptron",
+]
 
 ROOT = Path(__file__).resolve().parents[1]
+SINGLE_CALLS = 300  # calls with one row each that are timed together
 
 
 def shortest(*calls: Callable, turns: int = 12) -> list[float]:
@@ -72,32 +84,41 @@ def numpy_perceptron(Z: np.ndarray, C: np.ndarray) -> np.ndarray:
     W = np.zeros((Z.shape[1], C.shape[1]), np.float32)
     total = np.zeros_like(W)
     for z, c in zip(Z, C, strict=True):
-        wrong = np.where(z @ W > 0, 1, -1) != c
-        if wrong.any():
-            W[:, wrong] += np.outer(z, c[wrong])
-        total += W
+        numpy_update(z, c, W, total)
     return total / len(Z)
+
+
+def numpy_update(
+    z: np.ndarray, c: np.ndarray, W: np.ndarray, total: np.ndarray
+) -> None:
+    """Correct the wrong bits of one sample, and add W to the running sum, both (m, r)."""
+    wrong = np.where(z @ W > 0, 1, -1) != c
+    if wrong.any():
+        W[:, wrong] += np.outer(z, c[wrong])
+    total += W
 
 
 def sklearn_perceptron(Z: np.ndarray, C: np.ndarray) -> np.ndarray:
     """Train scikit-learn's averaged perceptron, one for each bit, and return the weights."""
+    weights = [sklearn_bit().fit(Z, c).coef_[0] for c in C.T]
+    return np.stack(weights, axis=1)
+
+
+def sklearn_bit():
+    """Return scikit-learn's averaged perceptron of one bit, untrained."""
     from sklearn.linear_model import SGDClassifier
 
-    weights = []
-    for c in C.T:
-        model = SGDClassifier(
-            loss="perceptron",
-            average=True,
-            learning_rate="constant",
-            eta0=1.0,
-            penalty=None,
-            fit_intercept=False,
-            shuffle=False,
-            max_iter=1,
-            tol=None,
-        )
-        weights.append(model.fit(Z, c).coef_[0])
-    return np.stack(weights, axis=1)
+    return SGDClassifier(
+        loss="perceptron",
+        average=True,
+        learning_rate="constant",
+        eta0=1.0,
+        penalty=None,
+        fit_intercept=False,
+        shuffle=False,
+        max_iter=1,
+        tol=None,
+    )
 
 
 def training(X: np.ndarray, y: np.ndarray) -> None:
@@ -128,6 +149,113 @@ def compare_training(Z: np.ndarray, y: np.ndarray, n_bits: int) -> None:
     times = n_bits // 2
     peer = f"scikit-learn, a model per bit (2 bits, times {times})"
     line("", ours, peer, times * sklearn)
+
+
+# ---- one at a time -------------------------------------------------------------------
+
+
+def numpy_features(x: np.ndarray, maps: list) -> np.ndarray:
+    """Return the features (m,) of one sample x (d,) by the formulas of the maps."""
+    for part in maps:
+        if isinstance(part, UnitLength):
+            x = x - part.mean_
+            x /= np.linalg.norm(x)
+        else:
+            squared = np.square(x - part.anchors_).sum(axis=1)
+            x = np.exp(squared / np.float32(-2 * part.eta2_))
+    return x
+
+
+def numpy_codes(z: np.ndarray, W: np.ndarray) -> np.ndarray:
+    """Return the packed code of one sample z (m,) by the hash functions W (m, r)."""
+    return np.packbits(z @ W > 0, bitorder="little")
+
+
+def singly(call: Callable, numbers: Iterable[int]) -> Callable:
+    """Return a function that makes many calls, each with the number of the next sample."""
+    upcoming = itertools.cycle(numbers)
+
+    def calls():
+        for _ in range(SINGLE_CALLS):
+            call(next(upcoming))
+
+    return calls
+
+
+def one_at_a_time(X: np.ndarray, y: np.ndarray) -> None:
+    print("\nOne at a time: microseconds per sample of MNIST, one sample per call")
+    print("(numpy makes the features too; scikit-learn has them, and its time for")
+    print("one bit is multiplied by the bits; in bulk, HMOH has all in one call)")
+    heads = ["HMOH", "numpy", "/ HMOH", "sklearn", "/ HMOH", "in bulk", "HMOH /"]
+    print(" " * 43 + "".join(f"{head:>10}" for head in heads))
+    X = X[:10_000]
+    y = y[:10_000]
+    for m, n_bits in ((300, 32), (4096, 128)):
+        Z = RBF(m, divisor=6).fit(X[:m]).transform(X)
+        compare_singly(f"{m} features, {n_bits} bits", Z, y, n_bits, [])
+    compare_singly("RBF(300), 32 bits", X, y, 32, [RBF(300)])
+    both = [UnitLength(), RBF(1000)]
+    compare_singly("UnitLength, RBF(1000), 64 bits", X, y, 64, both)
+
+
+def compare_singly(
+    what: str, X: np.ndarray, y: np.ndarray, n_bits: int, maps: list
+) -> None:
+    """Print how long it takes to learn, and to make codes, one sample at a time."""
+    # Everyone has learned from the first samples, and goes on with new ones.
+    first = slice(2000)
+    rest = slice(2000, None)
+    numbers = range(2000, len(X))
+    model = HMOH(n_bits, feature_map=maps or None, random_state=0)
+    model.partial_fit(X[first], y[first])
+    fitted = model.feature_map_ if maps else []
+    C = np.stack([model.targets_[label] for label in y.tolist()])
+
+    Z = X
+    for part in fitted:
+        Z = part.transform(Z)
+    W = np.zeros((Z.shape[1], n_bits), np.float32)
+    total = np.zeros_like(W)
+    for z, c in zip(Z[first], C[first], strict=True):
+        numpy_update(z, c, W, total)
+    bit = sklearn_bit()
+    bit.partial_fit(Z[first], C[first, 1], classes=[-1, 1])
+
+    learner = copy.deepcopy(model)
+    weights = np.ascontiguousarray(model.weights_, np.float32)
+    ours, theirs, one_bit, bulk = shortest(
+        singly(lambda i: learner.partial_fit(X[i : i + 1], y[i : i + 1]), numbers),
+        singly(
+            lambda i: numpy_update(numpy_features(X[i], fitted), C[i], W, total),
+            numbers,
+        ),
+        singly(lambda i: bit.partial_fit(Z[i : i + 1], C[i : i + 1, 1]), numbers),
+        lambda: copy.deepcopy(model).partial_fit(X[rest], y[rest]),
+        turns=4,
+    )
+    per_call = 1e6 / SINGLE_CALLS
+    per_row = 1e6 / len(numbers)
+    times = (ours, theirs, n_bits * one_bit)
+    single_line(f"{what}: partial_fit", [per_call * t for t in times], per_row * bulk)
+    ours, theirs, bulk = shortest(
+        singly(lambda i: model.transform(X[i : i + 1]), numbers),
+        singly(lambda i: numpy_codes(numpy_features(X[i], fitted), weights), numbers),
+        lambda: model.transform(X[rest]),
+        turns=4,
+    )
+    times = (ours, theirs)
+    single_line(f"{what}: transform", [per_call * t for t in times], per_row * bulk)
+
+
+def single_line(what: str, times: list[float], bulk: float) -> None:
+    """Print times of HMOH, numpy and perhaps scikit-learn, and of HMOH in bulk, with ratios."""
+    ours, *peers = times
+    cells = [f"{ours:.1f}"]
+    for theirs in peers:
+        cells += [f"{theirs:.1f}", f"{theirs / ours:.2f}"]
+    cells += ["", ""] * (2 - len(peers))
+    cells += [f"{bulk:.1f}", f"{ours / bulk:.1f}"]
+    print(f"{what:<43}" + "".join(f"{cell:>10}" for cell in cells), flush=True)
 
 
 # ---- evaluation ----------------------------------------------------------------------
@@ -237,11 +365,33 @@ def random_codes() -> None:
 
 
 def features(X: np.ndarray) -> None:
-    print("\nRBF features of 20,000 MNIST images")
-    rbf = RBF(300).fit(X[:600])
+    print(
+        "\nRBF features of 20,000 MNIST images, and of 300 in calls with one image each"
+    )
+    for n_anchors in (300, 1000):
+        compare_features(X, RBF(n_anchors).fit(X[: 2 * n_anchors]))
+
+
+def compare_features(X: np.ndarray, rbf: RBF) -> None:
+    what = f"RBF({rbf.n_anchors}).transform"
     anchors = np.ascontiguousarray(rbf.anchors_.T)
     ours, product = shortest(lambda: rbf.transform(X), lambda: X @ anchors)
-    line("RBF(300).transform", ours, "one product X @ anchors", product)
+    line(what, ours, "one product X @ anchors", product)
+
+    unit = np.float32(1 / np.sqrt(2 * rbf.eta2_))
+    z = np.empty((1, rbf.n_anchors), np.float32)
+
+    def bare(i):
+        kernels._exponents(X[i : i + 1], rbf.anchors_, unit, z)
+        np.exp(z, out=z)
+
+    numbers = range(len(X))
+    single, loop = shortest(
+        singly(lambda i: rbf.transform(X[i : i + 1]), numbers), singly(bare, numbers)
+    )
+    line(f"{what}, one by one", single, "the bare loops", loop)
+    share = SINGLE_CALLS / len(X)
+    line("", single, "its share of the time above", share * ours)
 
 
 PREPARE = "import numpy as np, metrics as m; c = np.eye(8, dtype='u1'); y = range(8); "
@@ -280,6 +430,7 @@ def main() -> None:
     y = mnist.labels[stream]
     print(f"{os.cpu_count()} cores, numpy {np.__version__}")
     training(X, y)
+    one_at_a_time(X, y)
     evaluation(mnist)
     several_labels()
     random_codes()
