@@ -61,13 +61,11 @@ PAGE = 4096  # bytes of a memory page
 FEW_ROWS = 64  # up to so many samples are learned without a copy of the weights
 BLOCK_ROWS = 8192  # samples mapped to features, or encoded, at a time
 DRAWS = 2000  # codebooks, or targets, that "spread" chooses from
-FAR_PAIRS = (
-    200_000  # distances that "spread" computes for a new label of an open stream
-)
+FAR_PAIRS = 200_000  # distances that "spread" computes for a label of an open stream
 FAR_LABELS = 1000  # labels of an open stream after which "spread" is "random"
 HORIZONS = (None, 100_000, 10_000, 1_000)  # that memory="auto" chooses from
-LOOK = 64  # of so many steps, "auto" looks at one
-LATELY = 256  # looks that "auto" judges by
+LOOK = 64  # "auto" looks at one of so many steps
+LATELY = 256  # "auto" judges by about so many looks
 SAVED_VERSION = 3  # of the files that `save` writes; versions 1 and 2 can still be read
 
 
@@ -273,11 +271,14 @@ def _horizons(memory) -> tuple:
     ends = np.array([never if n is None else n for n in kept], np.int64)
     run = int(min(RUN, ends.min()))
     shift = -int(ends[0]) % run if ends[0] < never else 0
-    decay = 1 - 1 / ends
-    # At n = 1 the decay is 0, but a run has only the age 0.
-    age = np.arange(run)
-    growth = np.maximum(decay[0], 1e-9) ** -age - 1
-    return run, shift, ends, growth.astype(np.float32), decay**run
+    growth = np.expm1(-np.arange(run) * _log_decay(ends[0]))
+    keep = np.array([1 - 1 / n for n in ends.tolist()]) ** run
+    return run, shift, ends, growth.astype(np.float32), keep
+
+
+def _log_decay(n: int) -> float:
+    """Return log(1 - 1/n), also for n = 1, where it is only ever multiplied by 0."""
+    return math.log1p(-1 / max(n, 2))
 
 
 def _padded(a: np.ndarray, dtype, offset: int = 0) -> np.ndarray:
@@ -385,7 +386,7 @@ class Perceptrons:
             h = 0  # it does not forget yet
             factors = (1.0, float(age), 1.0, float(t))
         else:
-            rest = float(1 - 1 / ends[h]) ** age
+            rest = math.exp(age * _log_decay(ends[h]))
             of_V = rest if h == 0 else (1 - rest) / max(age, 1)
             factors = (rest, 1 - rest, of_V, 1.0)
         A = np.empty(self.shape, np.float32)
@@ -1797,11 +1798,11 @@ class HMOH(CodebookHasher):
     def _start(self, Z: np.ndarray) -> None:
         super()._start(Z)
         self._perceptrons = Perceptrons(self.n_bits, Z.shape[1], self.memory)
-        self._unlock()
+        self._set_lock()
 
-    def _unlock(self) -> None:
+    def _set_lock(self) -> None:
         self._lock = threading.Lock()  # held while the perceptrons are written or read
-        self._functions = None  # the hash functions, from when they are asked for
+        self._functions = None  # the hash functions, from when they are first asked for
 
     # The perceptrons are the only arrays that are written in place. Many samples are learned by
     # a copy of them, which takes their place at the end. Few samples are learned in place.
@@ -1884,7 +1885,7 @@ class HMOH(CodebookHasher):
     # Copies and files.
 
     def __getstate__(self) -> dict:
-        if "_lock" not in vars(self):
+        if "_perceptrons" not in vars(self):
             return super().__getstate__()
         with self._lock:
             state = super().__getstate__()
@@ -1895,7 +1896,7 @@ class HMOH(CodebookHasher):
     def __setstate__(self, state: dict) -> None:
         vars(self).update(state)
         if "_perceptrons" in state:
-            self._unlock()
+            self._set_lock()
 
     def _state(self) -> dict:
         state = super()._state()
@@ -1911,7 +1912,7 @@ class HMOH(CodebookHasher):
         if learned:
             shape = learned["W"].shape
             state["_perceptrons"] = Perceptrons.from_state(*shape, self.memory, learned)
-            self._unlock()
+            self._set_lock()
         super()._restore(state)
 
 

@@ -66,8 +66,17 @@ def test_a_single_line_gives_ratios_of_peers_to_us_and_of_us_to_bulk(capsys):
     bench.single_line("learn", [4.0, 10.0, 2.0], 0.5)
     bench.single_line("encode", [4.0, 10.0], 0.5)
     learn, encode = capsys.readouterr().out.splitlines()
-    assert learn.split() == "learn 4.0 10.0 2.50 2.0 0.50 0.5 8.0".split()
-    assert encode.split() == "encode 4.0 10.0 2.50 0.5 8.0".split()
+    assert learn.split() == [
+        "learn",
+        "4.0",
+        "10.0",
+        "2.50",
+        "2.0",
+        "0.50",
+        "0.5",
+        "8.0",
+    ]
+    assert encode.split() == ["encode", "4.0", "10.0", "2.50", "0.5", "8.0"]
     assert len(learn) == len(encode)
 
 

@@ -277,4 +277,4 @@ print(f"the average is above the last weights at {above} of {len(samples)} point
 # The last weights have just been changed by the last mistakes, so their mAP jumps. The mAP of the
 # average is higher and steadier. The average costs almost nothing: the paper counts one matrix
 # addition for each step, and the lazy form needs none where a bit is right. `hmoh.py` does the
-# same (`_perceptron`), in runs of 1,024 steps so that float32 numbers stay small.
+# same (`_perceptron`), in runs of 1,000 steps so that float32 numbers stay small.
