@@ -394,7 +394,9 @@ def _words(spec: dict, judged: Judgement, sample: Sample) -> str:
     parts = [sample.why]
     if judged.case:
         parts.append(f"{':' if sample.why else ''} {judged.case}")
-    parts.append(f" {_numbers(judged)} of {judged.n} {sample.over}")
+    # One value, such as a mean over queries, is that of a single seed.
+    samples = f"{judged.n} {sample.over}" if judged.n > 1 else "one seed"
+    parts.append(f" {_numbers(judged)} of {samples}")
     if spec["printed"] is not None:
         parts.append(f", printed {spec['printed']:g} within {judged.margin:.3g}")
     if judged.whole is not None:
