@@ -18,6 +18,7 @@ perceptron over the whole stream.
 Reading guide
 -------------
 1. `_perceptron` is the learning rule. The comment above it is the same loop in a few lines.
+   `Perceptrons` holds what it learns.
 2. `Codebook` gives every label its target code: Hadamard columns, alignment by LSH, votes.
 3. `HMOH`, at the end, puts the two together. Its docstring explains every parameter.
 4. `CodebookHasher` is what HMOH shares with its predecessor HCOH: labels become targets.
@@ -1722,6 +1723,9 @@ class HMOH(CodebookHasher):
     Notes
     -----
     Products are float32. Features (after the maps) between 1e-20 and 1e15 in size are safe.
+
+    One thread may learn while others encode: each of them uses one whole state, as it was
+    between two calls of `partial_fit`. Two threads must not learn at the same time.
 
     Attributes
     ----------
