@@ -44,9 +44,7 @@ __all__ = [
 
 # How to pack codes of 0 and 1, or of -1 and 1.
 PACK = 'np.packbits(codes > 0, axis=1, bitorder="little")'
-BLOCK_WORDS = (
-    1 << 17
-)  # words of codes or labels in a block: 1 MB, which a core's cache holds
+BLOCK_WORDS = 1 << 17  # words of codes or labels in a block: 1 MB, for a core's cache
 SAMPLE = 1024  # rows that are examined to decide whether merging equal codes saves time
 PAIRS_PER_THREAD = 100_000  # for fewer pairs, another thread saves no time
 
