@@ -1,0 +1,393 @@
+"""Use online hashing as it is meant: items are encoded when they arrive, and queries come between.
+
+A `Stream` has the arrivals in order, and the queries that are asked at each time. `follow` feeds it
+to a model. It keeps the codes that were made on arrival (stale codes), compares them with codes of
+everything made anew, and tries a rule that says when to encode everything anew.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import itertools
+import json
+import math
+import os
+import time
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from functools import cache, lru_cache
+from multiprocessing import get_context
+from typing import NamedTuple
+
+import numpy as np
+from tqdm import tqdm
+
+from hmoh import NotFittedError, OnlineHasher
+from metrics import hamming_histogram
+from study import datasets
+from study.datasets import Dataset
+from study.evaluation import headline, mean_ap
+from study.records import plain
+from study.training import new_model
+
+__all__ = ["STREAMS", "Stream", "call_times", "changed_bits", "follow", "groups_of"]
+__all__ += ["joining", "mapped", "run", "run_all", "score", "shuffled", "turned"]
+
+# The rule: encode everything anew when this share of the bits of a sample of the database differs.
+THRESHOLD = 0.03
+SAMPLE = 1000
+# Arrivals that are learned together, and then encoded. They stand for single arrivals.
+BLOCK = 100
+
+
+# ---- streams -------------------------------------------------------------------------
+
+
+class Stream(NamedTuple):
+    """Hold arrivals in order, and the queries that are asked in between.
+
+    Attributes
+    ----------
+    X, y : features and labels of the arrivals
+    Q, q : features and labels of all queries
+    asked : list of (int, rows)
+        After more than this number of arrivals, these rows of Q are asked. They are drawn like
+        the arrivals of that time, from all classes that have arrived.
+    spare : (k, d) array
+        Rows of all classes that do not arrive and are not asked, to take anchors from.
+    metric : {"mAP", "mAP@1000"}
+    n_warmup : int
+        Arrivals that a feature map was fitted on. Nothing can be encoded before them.
+    """
+
+    X: np.ndarray
+    y: np.ndarray
+    Q: np.ndarray
+    q: np.ndarray
+    asked: list[tuple[int, np.ndarray]]
+    spare: np.ndarray
+    metric: str = "mAP"
+    n_warmup: int = 0
+
+    def queries(self, n_arrived: int) -> tuple[np.ndarray, np.ndarray]:
+        """Return features and labels of the queries that are asked after some arrivals."""
+        rows = [rows for start, rows in self.asked if start < n_arrived][-1]
+        return self.Q[rows], self.q[rows]
+
+
+def groups_of(classes: Sequence, sizes: Iterable[int], seed: int | None = None) -> list:
+    """Return the classes in groups of these sizes, in random order unless the seed is None.
+
+    >>> groups_of([3, 1, 4, 5], [1, 3])
+    [array([3]), array([1, 4, 5])]
+    """
+    classes = np.asarray(classes)
+    if seed is not None:
+        classes = np.random.default_rng(seed).permutation(classes)
+    return np.split(classes, np.cumsum(list(sizes))[:-1])
+
+
+def joining(
+    data: Dataset, seed: int, n: int, groups: Sequence[np.ndarray], stay: bool = True
+) -> Stream:
+    """Return a stream in equal phases; in each phase a group of classes arrives for the first time.
+
+    All classes that are present arrive equally often, in random order.
+
+    Parameters
+    ----------
+    data : Dataset
+    seed : int
+        Draws the queries, as `datasets.split` does, and the order.
+    n : int
+        Arrivals in all.
+    groups : list of arrays of labels
+    stay : bool
+        The classes of earlier groups go on. Otherwise only the newest group arrives.
+    """
+    rng = np.random.default_rng(seed)
+    parts = datasets.split(data, seed)
+    labels = data.labels[parts.database]
+    # Class -> its rows that have not arrived yet.
+    left = {c: parts.database[labels == c].tolist() for c in data.classes.tolist()}
+    bounds = np.linspace(0, n, len(groups) + 1).astype(int)
+    arrivals = []
+    asked = []
+    for number, (start, stop) in enumerate(itertools.pairwise(bounds.tolist())):
+        known = np.concatenate(groups[: number + 1])
+        present = known if stay else groups[number]
+        for label in rng.choice(present, stop - start).tolist():
+            if not left[label]:
+                raise ValueError(
+                    f"{data.name} has too few rows of class {label} for a stream of {n}; lower n."
+                )
+            arrivals.append(left[label].pop())
+        wanted = np.isin(data.labels[parts.queries], known)
+        asked.append((start, np.flatnonzero(wanted)))
+    spare = rng.permutation(list(itertools.chain(*left.values())))[:SAMPLE]
+    return Stream(
+        data.features[arrivals],
+        data.labels[arrivals],
+        data.features[parts.queries],
+        data.labels[parts.queries],
+        asked,
+        data.features[spare],
+        headline(data.role),
+    )
+
+
+def shuffled(data: Dataset, seed: int, n: int) -> Stream:
+    """Return a stationary stream."""
+    return joining(data, seed, n, [data.classes])
+
+
+def turned(data: Dataset, seed: int, n: int) -> Stream:
+    """Return a stream whose second half has all images turned by 90 degrees, queries too."""
+    side = math.isqrt(data.features.shape[1])
+    if side**2 != data.features.shape[1]:
+        raise ValueError(
+            f"rows of {data.features.shape[1]} features are no square images; pass mnist."
+        )
+
+    def turn(X: np.ndarray) -> np.ndarray:
+        images = X.reshape(-1, side, side)
+        return np.rot90(images, axes=(1, 2)).reshape(len(X), -1)
+
+    stream = shuffled(data, seed, n)
+    half = n // 2
+    upright = np.arange(len(stream.Q))
+    return stream._replace(
+        X=np.concatenate([stream.X[:half], turn(stream.X[half:])]),
+        Q=np.concatenate([stream.Q, turn(stream.Q)]),
+        q=np.concatenate([stream.q, stream.q]),
+        asked=[(0, upright), (half, upright + len(upright))],
+    )
+
+
+def _one_by_one(data: Dataset, seed: int, n: int) -> Stream:
+    """Return a stream that begins with two classes; the others join one after the other."""
+    n_classes = len(data.classes)
+    groups = groups_of(data.classes, [2] + [1] * (n_classes - 2), seed)
+    return joining(data, seed, n, groups)
+
+
+STREAMS: dict[str, Callable[[Dataset, int, int], Stream]] = {
+    "stationary": shuffled,
+    "classes join": _one_by_one,
+    "images turn": turned,
+}
+
+
+def mapped(
+    model: OnlineHasher, stream: Stream, first: np.ndarray | None = None
+) -> tuple[OnlineHasher, Stream]:
+    """Return an untrained model without its feature map, and the stream that the map has mapped.
+
+    Parameters
+    ----------
+    model : OnlineHasher
+        It is not changed.
+    stream : Stream
+    first : (k, d) array, optional
+        Rows to fit the map on. By default the first arrivals, as the model would do it.
+    """
+    maps = model.feature_map
+    if maps is None:
+        return model, stream
+    maps = copy.deepcopy(maps if isinstance(maps, list) else [maps])
+    n_warmup = 0
+    if first is None:
+        n_warmup = max(model._map_warmup(maps), model._least_warmup)
+        first = stream.X[:n_warmup]
+    for part in maps:
+        first = part.fit(first).transform(first)
+
+    def through(X: np.ndarray) -> np.ndarray:
+        for part in maps:
+            X = part.transform(X)
+        return X
+
+    found = stream._replace(X=through(stream.X), Q=through(stream.Q), n_warmup=n_warmup)
+    return copy.deepcopy(model).set_params(feature_map=None), found
+
+
+# ---- one run -------------------------------------------------------------------------
+
+
+def changed_bits(a: np.ndarray, b: np.ndarray, n_bits: int) -> float:
+    """Return the share of bits that differ between packed codes of the same items.
+
+    >>> changed_bits(np.array([[1]], np.uint8), np.array([[3]], np.uint8), 8)
+    0.125
+    """
+    return int(np.bitwise_count(a ^ b).sum()) / (len(a) * n_bits)
+
+
+def score(
+    model: OnlineHasher, codes: np.ndarray, stream: Stream, n_arrived: int
+) -> float:
+    """Return the mAP of the queries of this time among the first arrivals with these codes."""
+    Q, q = stream.queries(n_arrived)
+    labels = stream.y[:n_arrived]
+    found = hamming_histogram(model.transform(Q), codes, q, labels, model.n_bits, 1)
+    return mean_ap(found, stream.metric)
+
+
+def follow(
+    model: OnlineHasher,
+    stream: Stream,
+    every: int = 2000,
+    check: int = 1000,
+    target_sets: int = 1,
+    seed: int = 0,
+) -> dict:
+    """Feed a stream to a model, encode every item on arrival, and search in between.
+
+    An item is encoded before it is learned from, so its code does not know its label. Items that
+    arrive before the model can encode get their codes as soon as it can.
+
+    Parameters
+    ----------
+    model : OnlineHasher
+    stream : Stream
+    every : int
+        Search after so many arrivals.
+    check : int
+        Apply the rule after so many arrivals: compare the codes of 1,000 random items with those
+        that the model would give them now, and encode everything anew if 3 % of the bits differ.
+    target_sets : int
+        A control. The stream is cut into so many equal parts, and in each of them every class gets
+        a new target: the model learns from other labels. Searches know the true labels.
+    seed : int
+        Draws the items of the rule.
+
+    Returns
+    -------
+    dict
+        Lists with a value for each search: "samples" arrived, the mAP "stale" (codes as they were
+        made on arrival), "anew" (everything encoded by the model of that time) and "rule", and
+        "changed", the share of bits in which stale codes and those made anew differ. A value is nan
+        while the model cannot encode. "reencoded" counts how often the rule encoded everything,
+        "checks" how often it could have.
+    """
+    n = len(stream.X)
+    rng = np.random.default_rng(seed)
+    step = int(stream.y.max()) + 1
+    labels = stream.y + step * (np.arange(n) * target_sets // n)
+    stale = np.zeros((n, -(-model.n_bits // 8)), np.uint8)
+    ruled = stale.copy()
+    names = ("samples", "stale", "anew", "rule", "changed")
+    curves: dict = {name: [] for name in names}
+    reencoded = checks = n_coded = 0
+    for start in range(0, n, BLOCK):
+        stop = min(start + BLOCK, n)
+        if stop > stream.n_warmup:
+            with contextlib.suppress(NotFittedError):
+                stale[n_coded:stop] = model.transform(stream.X[n_coded:stop])
+                ruled[n_coded:stop] = stale[n_coded:stop]
+                n_coded = stop
+        model.partial_fit(stream.X[start:stop], labels[start:stop])
+        if n_coded and stop % check == 0:
+            checks += 1
+            rows = rng.choice(stop, size=min(SAMPLE, stop), replace=False)
+            now = model.transform(stream.X[rows])
+            if changed_bits(ruled[rows], now, model.n_bits) >= THRESHOLD:
+                ruled[:stop] = model.transform(stream.X[:stop])
+                reencoded += 1
+        if stop % every == 0:
+            values = [math.nan] * 4
+            if n_coded:
+                anew = model.transform(stream.X[:stop])
+                kinds = (stale[:stop], anew, ruled[:stop])
+                values = [score(model, codes, stream, stop) for codes in kinds]
+                values.append(changed_bits(stale[:stop], anew, model.n_bits))
+            for name, value in zip(names, [stop, *values], strict=True):
+                curves[name].append(value)
+    return {**curves, "reencoded": reencoded, "checks": checks}
+
+
+@cache
+def _data(name: str) -> Dataset:
+    return datasets.load(name)
+
+
+@lru_cache(maxsize=1)
+def _stream(dataset: str, kind: str, seed: int, n: int) -> Stream:
+    return STREAMS[kind](_data(dataset), seed, n)
+
+
+@lru_cache(maxsize=2)
+def _mapped_stream(dataset, kind, seed, n, role, method, text) -> Stream:
+    """Return a mapped stream; runs whose map has the same parameters (text) share it."""
+    model = new_model(method, role, 32, seed)
+    return mapped(model, _stream(dataset, kind, seed, n))[1]
+
+
+def run(
+    method: str,
+    kind: str,
+    seed: int,
+    label: str = "",
+    params: dict | None = None,
+    dataset: str = "mnist",
+    n: int = 20_000,
+    n_bits: int = 32,
+    **options,
+) -> dict:
+    """Return the record of a method of `METHODS`, with the paper's parameters, on one of `STREAMS`.
+
+    ``label`` is the name in tables, by default the method. ``params`` are other parameters of the
+    model, but not the feature map. The stream has n arrivals. The other options are of `follow`.
+    """
+    role = _data(dataset).role
+    model = new_model(method, role, n_bits, seed, params)
+    text = json.dumps(plain(model.feature_map))
+    stream = _mapped_stream(dataset, kind, seed, n, role, method, text)
+    record = {"method": method, "label": label or method, "stream": kind, "seed": seed}
+    model.set_params(feature_map=None)
+    return record | follow(model, stream, seed=seed, **options)
+
+
+# ---- many runs, and times ------------------------------------------------------------
+
+
+def run_all(jobs: list[dict], n_workers: int = 1) -> list[dict]:
+    """Return the records of `run` with these arguments, in order, made by so many processes."""
+    bar = {"total": len(jobs), "leave": False}
+    if n_workers == 1:
+        return [run(**job) for job in tqdm(jobs, **bar)]
+    # The new processes read these variables: one core for each of them.
+    for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
+        os.environ.setdefault(name, "1")
+    with ProcessPoolExecutor(n_workers, mp_context=get_context("spawn")) as pool:
+        futures = [pool.submit(run, **job) for job in jobs]
+        return [future.result() for future in tqdm(futures, **bar)]
+
+
+def call_times(
+    model: OnlineHasher, X: np.ndarray, y: np.ndarray, n_warm: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the microseconds of single calls: `partial_fit` of a row, and `transform` of a row.
+
+    Parameters
+    ----------
+    model : OnlineHasher
+        It learns from the first n_warm rows in one call. Each other row is then learned from and
+        encoded, one after the other.
+    X, y : features and labels
+    n_warm : int
+    """
+    model.partial_fit(X[:n_warm], y[:n_warm])
+    model.transform(X[:1])
+    arrival = []
+    query = []
+    for i in range(n_warm, len(X)):
+        begin = time.perf_counter_ns()
+        model.partial_fit(X[i : i + 1], y[i : i + 1])
+        middle = time.perf_counter_ns()
+        model.transform(X[i : i + 1])
+        end = time.perf_counter_ns()
+        arrival.append(middle - begin)
+        query.append(end - middle)
+    return np.array(arrival) / 1000, np.array(query) / 1000
