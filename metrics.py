@@ -630,6 +630,12 @@ class HammingHistogram:
         n_relevant = self.relevant.sum(axis=1)
         return int(np.count_nonzero(n_relevant == 0))
 
+    def _blocks(self):
+        """Yield slices of queries. A metric takes several times the memory of the histograms."""
+        n_rows = max(1, BLOCK_WORDS // self.items.shape[1])
+        for first in range(0, len(self.items), n_rows):
+            yield slice(first, first + n_rows)
+
     def without_self(self) -> HammingHistogram:
         """Remove each query's own item, for a set of codes evaluated against itself."""
         # A query without a label is not even relevant to itself.
@@ -679,10 +685,7 @@ class HammingHistogram:
         """
         _check_options(top, normalize)
         ap = np.empty(len(self.items))
-        # The sums take several times the memory of the histograms, so blocks of queries are used.
-        n_rows = max(1, BLOCK_WORDS // (self.n_bits + 1))
-        for first in range(0, len(ap), n_rows):
-            p = slice(first, first + n_rows)
+        for p in self._blocks():
             ap[p] = _average_precision(self.items[p], self.relevant[p], top, normalize)
         return ap if per_query else _mean(ap, top)
 
@@ -717,15 +720,17 @@ class HammingHistogram:
         if ks.max() > n_items:
             need = f"the database has {n_items} items: pass a smaller k"
             raise ValueError(f"k={ks.max()} is too large; {need}.")
-        end = self.items.cumsum(axis=1)
-        # The distance of the k-th item, one column for each k.
-        cut = np.stack([(end < value).sum(axis=1) for value in ks], axis=1)
-        n = np.take_along_axis(self.items, cut, axis=1)
-        n_hits = np.take_along_axis(self.relevant, cut, axis=1)
-        N = np.take_along_axis(end, cut, axis=1) - n
-        hits_end = self.relevant.cumsum(axis=1)
-        N_hits = np.take_along_axis(hits_end, cut, axis=1) - n_hits
-        precision = (N_hits + (ks - N) * (n_hits / n)) / ks
+        precision = np.empty((len(self.items), len(ks)))
+        for p in self._blocks():
+            end = self.items[p].cumsum(axis=1)
+            # The distance of the k-th item, one column for each k.
+            cut = np.stack([(end < value).sum(axis=1) for value in ks], axis=1)
+            n = np.take_along_axis(self.items[p], cut, axis=1)
+            n_hits = np.take_along_axis(self.relevant[p], cut, axis=1)
+            N = np.take_along_axis(end, cut, axis=1) - n
+            hits_end = self.relevant[p].cumsum(axis=1)
+            N_hits = np.take_along_axis(hits_end, cut, axis=1) - n_hits
+            precision[p] = (N_hits + (ks - N) * (n_hits / n)) / ks
         if is_single:
             precision = precision[:, 0]
         if per_query:
@@ -741,11 +746,19 @@ class HammingHistogram:
         n_relevant = self.relevant.sum(axis=1)
         kept = n_relevant > 0
         _check_any_kept(kept, top=None)
-        n_items = self.items[kept].cumsum(axis=1)
-        n_hits = self.relevant[kept].cumsum(axis=1)
-        precision = n_hits / np.maximum(n_items, 1)
-        recall = n_hits / n_relevant[kept, None]
-        return precision.mean(axis=0), recall.mean(axis=0)
+        precision = np.zeros(self.n_bits + 1)
+        recall = np.zeros(self.n_bits + 1)
+        for p in self._blocks():
+            own = kept[p]
+            n_items = self.items[p][own].cumsum(axis=1)
+            n_hits = self.relevant[p][own].cumsum(axis=1)
+            rows = n_hits / np.maximum(n_items, 1)
+            # The first row of a sum is the sum so far, so that blocks do not change the rounding.
+            precision = np.vstack([precision, rows]).sum(axis=0)
+            rows = n_hits / n_relevant[p][own, None]
+            recall = np.vstack([recall, rows]).sum(axis=0)
+        n_kept = np.count_nonzero(kept)
+        return precision / n_kept, recall / n_kept
 
 
 def _check_options(top, normalize):
