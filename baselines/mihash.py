@@ -109,8 +109,44 @@ def _slopes(joint, n, width, slope):
             before = T
 
 
+@compiled
+def _step_and_hash(x, before, now, A, g, W, h):
+    """Make the step W += g x_before^T, and set h = 2 phi - 1 of sample `now` by the new W.
+
+    x (k, m) W (b, m) float32, g (b,) h (b,) float32. One pass over W does both.
+    """
+    f = np.float32
+    for k in range(len(W)):
+        # In a variable, because the compiler cannot know that a write to W leaves g as it is.
+        step = g[k]
+        for m in range(W.shape[1]):
+            W[k, m] += step * x[before, m]
+        h[k] = _tanh(f(A / 2) * _dot(W, k, x, now))
+
+
+@compiled
+def _step_and_compare(n, A, a, g, h, P, H, inner):
+    """Make the step P += a g^T, set H = 2 phi - 1 of the n items, and inner = H h.
+
+    a (R,) inner (R,) float32, g (b,) h (b,) float32, P (R, b) H (R, b) float32. One pass over P
+    does all this. A pass takes long, because P is larger than the nearest cache.
+    """
+    f = np.float32
+    for r in range(n):
+        change = a[r]
+        total = f(0)
+        for k in range(P.shape[1]):
+            p = P[r, k] + change * g[k]
+            P[r, k] = p
+            t = _tanh(f(A / 2) * p)
+            H[r, k] = t
+            total += h[k] * t
+        inner[r] = total
+
+
 # P is kept up to date: a step of W along a sample changes P by the sample's products with the
 # items. These products are given as G, first those with the n items, then those with the block.
+# A step is made together with what the next sample needs, so that W and P are read only once.
 @compiled
 def _ascend(x, G, similar, slot, row, n, A, rate, published, n_bins, W, P):
     """Make one step for each sample of a block x, and put samples into the reservoir.
@@ -124,27 +160,38 @@ def _ascend(x, G, similar, slot, row, n, A, rate, published, n_bins, W, P):
     b = len(W)
     n_before = n
     width = b / n_bins
-    # 2 phi - 1 of the sample and of the items.
+    # 2 phi - 1 of the sample and of the items, and their inner products.
     h = np.empty(b, f)
     H = np.empty(P.shape, f)
-    g = np.empty(b, f)
+    inner = np.empty(len(P), f)
+    # The last step: W += g x^T and P += a g^T. Before the first sample there was none.
+    g = np.zeros(b, f)
+    a = np.zeros(len(P), f)
     # The bin and the class of each item.
     place = np.empty(len(P), np.int64)
     kind = np.empty(len(P), np.int64)
     joint = np.empty((2, n_bins + 1))
     slope = np.empty((2, n_bins))
-    for i in range(len(x)):
+    for i in range(len(x) + 1):
+        last = max(i - 1, 0)
+        # After the last sample only its step is left to be made.
+        now = min(i, len(x) - 1)
+        _step_and_hash(x, last, now, A, g, W, h)
+        # The reservoir.
+        if i > 0 and slot[last] >= 0:
+            n = max(n, slot[last] + 1)
+            row[slot[last]] = n_before + last
+            a[slot[last]] = 0
+            for k in range(b):
+                P[slot[last], k] = _dot(W, k, x, last)
+        _step_and_compare(n, A, a, g, h, P, H, inner)
+        if i == len(x):
+            break
         # The soft histograms of the distances.
-        for k in range(b):
-            h[k] = _tanh(f(A / 2) * _dot(W, k, x, i))
         joint[:] = 0
         for r in range(n):
-            inner = f(0)
-            for k in range(b):
-                H[r, k] = _tanh(f(A / 2) * P[r, k])
-                inner += h[k] * H[r, k]
             # The distance in widths of a bin.
-            d = min(max((b - inner) / (2 * width), 0.0), float(n_bins))
+            d = min(max((b - inner[r]) / (2 * width), 0.0), float(n_bins))
             place[r] = min(int(d), n_bins - 1)
             kind[r] = similar[i, row[r]]
             joint[kind[r], place[r] + 1] += d - place[r]
@@ -156,25 +203,14 @@ def _ascend(x, G, similar, slot, row, n, A, rate, published, n_bins, W, P):
         for r in range(n):
             c = f(slope[kind[r], place[r]])
             total += c
+            a[r] = G[i, row[r]]
             for k in range(b):
                 g[k] += c * H[r, k]
-        # The step.
         for k in range(b):
             # The published code has phi_r / 2 in the place of 2 phi_r - 1.
             gradient = (total + g[k]) / 4 if published else g[k]
             # (1 - h^2) / 4 = phi_x (1 - phi_x).
             g[k] = rate * A * (1 - h[k] * h[k]) / 4 * gradient
-            for m in range(x.shape[1]):
-                W[k, m] += g[k] * x[i, m]
-        for r in range(n):
-            for k in range(b):
-                P[r, k] += G[i, row[r]] * g[k]
-        # The reservoir.
-        if slot[i] >= 0:
-            n = max(n, slot[i] + 1)
-            row[slot[i]] = n_before + i
-            for k in range(b):
-                P[slot[i], k] = _dot(W, k, x, i)
     return n
 
 
