@@ -18,24 +18,13 @@ import numpy as np
 
 from hmoh import check_integer, check_real, compiled
 
+from .information import histograms, mean_information, pack, replace_items
 from .linear import LinearHasher, share_label
 
 __all__ = ["MIHash"]
 
 BLOCK = 64  # samples whose products with the reservoir are computed at a time
 ROUNDING = 1e-9  # a gain in mutual information has to be larger than this
-
-# Every constant is a uint64, because numba turns uint64 combined with a plain int into float64.
-_SHIFT_1 = np.uint64(1)
-_SHIFT_2 = np.uint64(2)
-_SHIFT_4 = np.uint64(4)
-_SHIFT_8 = np.uint64(8)
-_SHIFT_16 = np.uint64(16)
-_SHIFT_32 = np.uint64(32)
-_EVERY_OTHER_BIT = np.uint64(0x5555555555555555)
-_EVERY_OTHER_PAIR = np.uint64(0x3333333333333333)
-_EVERY_OTHER_NIBBLE = np.uint64(0x0F0F0F0F0F0F0F0F)
-_LOWEST_BYTE = np.uint64(0xFF)
 
 
 # ---- compiled loops ------------------------------------------------------------------
@@ -84,9 +73,26 @@ def _products(A, B, G):
     A (n, m) float32, B (k, m) float32, G (n or more, k) float32. The rounding of BLAS depends
     on the shapes of the matrices, so that the cutting of the stream would change the result.
     """
-    for j in range(len(B)):
-        for i in range(len(A)):
-            G[i, j] = _dot(A, i, B, j)
+    f = np.float32
+    end = len(A) - 1
+    # Four rows of A at a time share what is loaded of B. At the end the last row of A is
+    # repeated, so that one loop computes every product, with the same rounding.
+    for i in range(0, len(A), 4):
+        i1 = min(i + 1, end)
+        i2 = min(i + 2, end)
+        i3 = min(i + 3, end)
+        for j in range(len(B)):
+            g0 = g1 = g2 = g3 = f(0)
+            for m in range(A.shape[1]):
+                v = B[j, m]
+                g0 += A[i, m] * v
+                g1 += A[i1, m] * v
+                g2 += A[i2, m] * v
+                g3 += A[i3, m] * v
+            G[i, j] = g0
+            G[i1, j] = g1
+            G[i2, j] = g2
+            G[i3, j] = g3
 
 
 @compiled
@@ -214,73 +220,6 @@ def _ascend(x, G, similar, slot, row, n, A, rate, published, n_bins, W, P):
     return n
 
 
-@compiled
-def _distances(codes, q, d):
-    """Set d to the Hamming distances of item q to all items.
-
-    codes (words, items) uint64, d (items,) uint64.
-    """
-    d[:] = 0
-    for w in range(len(codes)):
-        for r in range(len(d)):
-            x = codes[w, q] ^ codes[w, r]
-            x -= (x >> _SHIFT_1) & _EVERY_OTHER_BIT
-            x = (x & _EVERY_OTHER_PAIR) + ((x >> _SHIFT_2) & _EVERY_OTHER_PAIR)
-            x = (x + (x >> _SHIFT_4)) & _EVERY_OTHER_NIBBLE
-            x += x >> _SHIFT_8
-            x += x >> _SHIFT_16
-            d[r] += (x + (x >> _SHIFT_32)) & _LOWEST_BYTE
-
-
-@compiled
-def _information(codes, similar, n_bits, T):
-    """Return the mean over the items of the mutual information of distance and similarity.
-
-    codes (words, n) uint64, similar (n, n) bool, T (n + 1,) float64. Every item in turn is the
-    query, and all items are its database. T[c] = c log2 c, so that the entropy of n items, c of
-    them at a distance, is (T[n] - sum of T[c]) / n.
-    """
-    n = codes.shape[1]
-    total = 0.0
-    d = np.empty(n, np.uint64)
-    counts = np.empty((2, n_bits + 1), np.int64)
-    for q in range(n):
-        _distances(codes, q, d)
-        counts[:] = 0
-        for r in range(n):
-            counts[np.int64(similar[q, r]), np.int64(d[r])] += 1
-        total += T[n] - T[counts[0].sum()] - T[counts[1].sum()]
-        for l in range(n_bits + 1):
-            total += T[counts[0, l]] + T[counts[1, l]] - T[counts[0, l] + counts[1, l]]
-    return total / n**2
-
-
-# ---- parts in numpy ------------------------------------------------------------------
-
-
-def _pack(F: np.ndarray) -> np.ndarray:
-    """Return the codes F > 0 as (n, words) uint64."""
-    n, n_bits = F.shape
-    n_bytes = -(-n_bits // 8)
-    n_words = -(-n_bits // 64)
-    codes = np.zeros((n, 8 * n_words), np.uint8)
-    codes[:, :n_bytes] = np.packbits(F > 0, axis=1)
-    return codes.view(np.uint64)
-
-
-def _gain(
-    now: np.ndarray, before: np.ndarray, similar: np.ndarray, n_bits: int
-) -> float:
-    """Return what codes (n, words) have gained in mutual information."""
-    c = np.arange(len(now) + 1)
-    T = c * np.log2(np.maximum(c, 1))
-    information_now = _information(np.ascontiguousarray(now.T), similar, n_bits, T)
-    information_before = _information(
-        np.ascontiguousarray(before.T), similar, n_bits, T
-    )
-    return information_now - information_before
-
-
 def _slots(keys: np.ndarray, K: np.ndarray) -> np.ndarray:
     """Return the place that each item gets in the reservoir, or -1 for none.
 
@@ -381,6 +320,10 @@ class MIHash(LinearHasher):
         "_codes",
         "_n_steps",
     )
+    # Which items are similar to each other, and the histograms of their distances by the codes in
+    # use. Both follow from the rest, so a file does not have them.
+    _similar = None
+    _counts = None
 
     def __init__(
         self,
@@ -433,7 +376,9 @@ class MIHash(LinearHasher):
         self._keys = np.full(self.reservoir, np.inf)
         self._P = np.zeros((self.reservoir, self.n_bits), np.float32)
         # The codes of the items by the hash functions in use.
-        self._codes = _pack(self._P)
+        self._codes = pack(self._P)
+        self._similar = None
+        self._counts = None
 
     def _learn(self, Z: np.ndarray, y: np.ndarray) -> None:
         # The steps below write into these arrays.
@@ -448,6 +393,11 @@ class MIHash(LinearHasher):
         keys = np.random.Generator(source).random(len(Z))
         if not hasattr(self, "_labels"):
             self._fill(Z, y, keys)
+        if self._counts is None:
+            self._compare_items()
+        else:
+            self._similar = self._similar.copy()
+            self._counts = self._counts.copy()
         slot = _slots(keys, self._keys)
         start = 0
         while start < len(Z):
@@ -470,7 +420,14 @@ class MIHash(LinearHasher):
         # A sample with an infinite key is not put into the reservoir a second time.
         keys[:n] = np.inf
         _products(self._items[:n], self._W, self._P)
-        self._codes[:n] = _pack(self._P[:n])
+        self._codes[:n] = pack(self._P[:n])
+
+    def _compare_items(self) -> None:
+        """Compute which items are similar, and the histograms of the codes in use."""
+        n = len(self._labels)
+        self._similar = np.zeros((self.reservoir, self.reservoir), bool)
+        self._similar[:n, :n] = share_label(self._labels, self._labels)
+        self._counts = histograms(self._codes[:n], self._similar, self.n_bits)
 
     def _learn_block(self, x: np.ndarray, y: np.ndarray, slot: np.ndarray) -> None:
         """Learn from a block of samples, and put some of them into the reservoir."""
@@ -495,17 +452,26 @@ class MIHash(LinearHasher):
         self._labels = labels[row]
         F = np.empty((len(new), self.n_bits), np.float32)
         _products(self._items[new], self._used, F)
-        self._codes[new] = _pack(F)
+        replace_items(
+            new,
+            pack(F),
+            similar[row[new] - n][:, row],
+            n,
+            self._codes,
+            self._similar,
+            self._counts,
+        )
 
     def _replace_used(self) -> None:
         """Replace the hash functions in use by W, if its codes are better."""
         n = len(self._labels)
-        similar = share_label(self._labels, self._labels)
-        now = _pack(self._P[:n])
-        gain = _gain(now, self._codes[:n], similar, self.n_bits)
+        codes = pack(self._P[:n])
+        counts = histograms(codes, self._similar, self.n_bits)
+        gain = mean_information(counts[:n]) - mean_information(self._counts[:n])
         if gain > self.threshold + ROUNDING:
             self._used = self._W.copy()
-            self._codes[:n] = now
+            self._codes[:n] = codes
+            self._counts = counts
 
     def _decide(self, Z: np.ndarray) -> np.ndarray:
         return Z @ self._used.T

@@ -424,7 +424,7 @@ def walsh_hadamard(A):
     return np.concatenate([top + bottom, top - bottom])
 
 
-# ---- baselines/mihash.py -------------------------------------------------------------
+# ---- baselines/mihash.py and baselines/information.py ----------------------------------
 
 
 def tanh(x):
@@ -440,6 +440,19 @@ def dot(A, i, B, j):
 def products(A, B):
     """Return A B^T."""
     return np.array([[dot(A, i, B, j) for j in range(len(B))] for i in range(len(A))])
+
+
+def step_and_hash(x_before, x_now, A, g, W):
+    """Return W after the step of one sample, and 2 phi - 1 of the next."""
+    W = W + np.outer(np.float64(g), x_before)
+    return W, np.tanh(A / 2 * (W @ x_now))
+
+
+def step_and_compare(A, a, g, h, P):
+    """Return P after a step, 2 phi - 1 of the items, and their products with h."""
+    P = P + np.outer(np.float64(a), g)
+    H = np.tanh(A / 2 * P)
+    return P, H, H @ h
 
 
 def entropy(p):
@@ -509,6 +522,17 @@ def ascent(x, items, similar, W, A, rate, published, n_bins):
     factors = phi / 2 if published else 2 * phi - 1
     g = -(c @ factors)
     return W - rate * A * (phi_x * (1 - phi_x) * g)[:, None] * x
+
+
+def histograms(codes, similar):
+    """Return for each item the numbers of dissimilar, then of similar items by distance."""
+    n, b = codes.shape
+    counts = np.zeros((n, 2, b + 1), int)
+    for q in range(n):
+        for r in range(n):
+            distance = (codes[q] != codes[r]).sum()
+            counts[q, int(similar[q, r]), distance] += 1
+    return counts.reshape(n, -1)
 
 
 def information(codes, similar):
