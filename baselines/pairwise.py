@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from hmoh import check_integer, check_real, compiled
+from hmoh import BLOCK_ROWS, check_features, check_integer, check_real, compiled
 from kernels import RBF
 
 from .linear import LinearHasher
@@ -232,6 +232,27 @@ class OKH(_PairHasher):
 
     def _decide(self, Z: np.ndarray) -> np.ndarray:
         return super()._decide(self._kernel(Z))
+
+    def kernel_blocks(self, X) -> list[np.ndarray]:
+        """Return the kernel features of X in blocks of rows, as `transform` computes them.
+
+        They take most of the time of `transform`, and do not change while the model learns.
+        """
+        self._check_fitted()
+        X = check_features(X, self.n_features_in_)
+        blocks = []
+        for start in range(0, len(X), BLOCK_ROWS):
+            blocks.append(self._kernel(self._features(X[start : start + BLOCK_ROWS])))
+        return blocks
+
+    def transform_blocks(self, blocks: list[np.ndarray]) -> np.ndarray:
+        """Return the packed codes that `transform` returns, from `kernel_blocks`."""
+        self._check_fitted()
+        codes = []
+        for Z in blocks:
+            values = super()._decide(Z)
+            codes.append(np.packbits(values > 0, axis=1, bitorder="little"))
+        return np.concatenate(codes)
 
 
 # ---- AdaptHash -----------------------------------------------------------------------

@@ -10,8 +10,10 @@ from sklearn.base import clone
 from baselines import OKH, AdaptHash, pairwise
 from hmoh import NotFittedError
 from kernels import RBF, UnitLength
-from metrics import mean_average_precision
+from metrics import hamming_histogram, mean_average_precision
+from study import training
 from study.datasets import load, split
+from study.features import Part, Parts
 
 SMALL_OKH = {"n_anchors": 12, "aggressiveness": 0.05}
 
@@ -221,6 +223,60 @@ def test_okh_is_saved_while_it_waits(feature_map, tmp_path):
     ).partial_fit(X[9:], y[9:])
     expected = make(OKH, feature_map=feature_map).partial_fit(X, y)
     np.testing.assert_allclose(model.weights_, expected.weights_, atol=1e-5)
+
+
+def test_okh_encodes_kernel_features_as_it_encodes_samples():
+    # More rows than one block.
+    X, y = classes(9000)
+    model = make(OKH, feature_map=UnitLength()).fit(X[:90], y[:90])
+    blocks = model.kernel_blocks(X)
+    assert [Z.shape for Z in blocks] == [(8192, 13), (808, 13)]
+    np.testing.assert_array_equal(model.transform_blocks(blocks), model.transform(X))
+    # They stay the same while the model learns.
+    model.partial_fit(X[90:300], y[90:300])
+    np.testing.assert_array_equal(model.transform_blocks(blocks), model.transform(X))
+    with pytest.raises(NotFittedError, match="seen 5 of 12 warm-up"):
+        make(OKH).partial_fit(X[:5], y[:5]).kernel_blocks(X)
+
+
+def test_kernel_features_are_computed_once_for_the_same_anchors(monkeypatch):
+    X, y = classes()
+    calls = []
+    kernel = OKH._kernel
+
+    def counted(self, Z):
+        calls.append(len(Z))
+        return kernel(self, Z)
+
+    def evaluate(parts, **params):
+        """Return how many features evaluation computed, and check the histogram."""
+        model = make(OKH, **params).fit(*parts.stream)
+        expected = hamming_histogram(
+            model.transform(parts.queries.X),
+            model.transform(parts.database.X),
+            parts.queries.y,
+            parts.database.y,
+            model.n_bits,
+        )
+        calls.clear()
+        found = training.evaluate(model, parts, 1)
+        np.testing.assert_array_equal(found.items, expected.items)
+        np.testing.assert_array_equal(found.relevant, expected.relevant)
+        return sum(calls)
+
+    monkeypatch.setattr(OKH, "_kernel", counted)
+    monkeypatch.setattr(training, "_last_kernel", None)
+    parts = Parts(Part(X, y), Part(X[20:], y[20:]), Part(X[:20], y[:20]))
+    assert evaluate(parts) == 90
+    assert evaluate(parts) == 0
+    assert evaluate(parts, n_bits=17, random_state=3) == 0
+    assert evaluate(parts, bandwidth="published") == 90
+    assert evaluate(parts, bandwidth="published", n_anchors=11) == 90
+    others = Parts(parts.stream, Part(X[20:80], y[20:80]), parts.queries)
+    assert evaluate(others, bandwidth="published", n_anchors=11) == 80
+    # With its own map the model gets other features.
+    assert evaluate(others, feature_map=UnitLength()) == 80
+    assert evaluate(others, feature_map=UnitLength()) == 80
 
 
 def test_okh_needs_as_many_samples_as_anchors():
