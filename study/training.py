@@ -141,6 +141,20 @@ def fit_in_steps(model, parts: Parts, stops: list[int], metric, n_threads):
                     value = mean_ap(evaluate(model, parts, n_threads), metric)
         curve.append(value)
     if len(model._X):
-        # An incomplete batch is left. Only `fit` learns from it.
-        seconds = fit(model, parts)
+        seconds += _fit_rest(model, parts)
     return seconds, curve
+
+
+def _fit_rest(model, parts: Parts) -> float:
+    """Learn from the incomplete batch that `partial_fit` left, as `fit` would.
+
+    Return the seconds that it took.
+    """
+    if not hasattr(model, "feature_map_"):
+        # The stream is shorter than the warm-up.
+        return fit(model, parts)
+    start = time.perf_counter()
+    n = model._learn_from(model._X, model._y, last=True)
+    model._X = model._X[n:]
+    model._y = None if model._y is None else model._y[n:]
+    return time.perf_counter() - start
