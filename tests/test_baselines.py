@@ -34,6 +34,8 @@ from baselines.linear import number_labels, share_label
 from hmoh import HMOH, NotFittedError
 from kernels import RBF, UnitLength
 from metrics import mean_average_precision
+from study import training
+from study.features import Part, Parts
 
 SMALL = {
     "LSH": lambda **more: LSH(**{"n_bits": 9} | more),
@@ -642,6 +644,20 @@ def test_mihash_waits_for_a_tenth_of_its_reservoir():
     assert not np.allclose(
         short.weights_, LSH(n_bits=9, random_state=0).fit(X).weights_
     )
+
+
+def test_a_stream_shorter_than_the_warm_up_is_learned_in_steps_as_by_fit():
+    X, y = stream()
+    # The first tenth of the reservoir is more than the 80 samples.
+    whole, steps = (
+        MIHash(n_bits=9, reservoir=900, update_every=10, random_state=0)
+        for _ in range(2)
+    )
+    parts = Parts(Part(X, y), Part(X, y), Part(X[:5], y[:5]))
+    training.fit(whole, parts)
+    _, curve = training.fit_in_steps(steps, parts, [30, 60], "mAP", 1)
+    assert curve == [None, None]
+    np.testing.assert_array_equal(steps.weights_, whole.weights_)
 
 
 def test_new_strings_may_be_longer():
