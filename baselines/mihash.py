@@ -187,6 +187,7 @@ def _ascend(x, G, similar, slot, row, n, A, rate, published, n_bins, W, P):
         if i > 0 and slot[last] >= 0:
             n = max(n, slot[last] + 1)
             row[slot[last]] = n_before + last
+            # The products of the new item are those by the W after the step.
             a[slot[last]] = 0
             for k in range(b):
                 P[slot[last], k] = _dot(W, k, x, last)
@@ -452,15 +453,9 @@ class MIHash(LinearHasher):
         self._labels = labels[row]
         F = np.empty((len(new), self.n_bits), np.float32)
         _products(self._items[new], self._used, F)
-        replace_items(
-            new,
-            pack(F),
-            similar[row[new] - n][:, row],
-            n,
-            self._codes,
-            self._similar,
-            self._counts,
-        )
+        new_similar = similar[row[new] - n][:, row]
+        kept = (self._codes, self._similar, self._counts)
+        replace_items(new, pack(F), new_similar, n, *kept)
 
     def _replace_used(self) -> None:
         """Replace the hash functions in use by W, if its codes are better."""
