@@ -338,33 +338,39 @@ def wrong_bits(v, u, similar, far):
     return sorted(wrong, key=lambda k: -max(abs(v[k]), abs(u[k])))[: int(np.ceil(loss))]
 
 
-def gradient(G, similar, far, learning_rate, ortho):
-    """Return the coefficients of W -= G [W; x_i; x_j] for G = W [W; x_i; x_j]^T.
+def gradient(v, u, similar, far, learning_rate):
+    """Return the coefficients (n_bits, 2) of x_i and x_j in the step down, or None.
 
-    Return None if there is no step to make.
+    v and u are the projections of x_i and x_j. None means that there is no step to make.
     """
-    b = len(G)
-    sigmoid = 1 / (1 + np.exp(-np.asarray(G[:, b:], np.float64)))
-    w, z = (2 * sigmoid - 1).T
-    kept = wrong_bits(G[:, b], G[:, b + 1], similar, far)
+    b = len(v)
+    sigmoid = 1 / (1 + np.exp(-np.array([v, u], np.float64)))
+    w, z = 2 * sigmoid - 1
+    kept = wrong_bits(v, u, similar, far)
     if not kept:
         return None
-    slope = (sigmoid * (1 - sigmoid)).T
-    coefficients = np.zeros(G.shape)
-    coefficients[:, :b] = ortho * (G[:, :b] - np.eye(b))
+    slope = sigmoid * (1 - sigmoid)
+    coefficients = np.zeros((b, 2))
     error = 2 * (w @ z - (b if similar else -b))
     for k in kept:
-        coefficients[k, b:] = (
+        coefficients[k] = (
             learning_rate * error * 2 * z[k] * slope[0, k],
             learning_rate * error * 2 * w[k] * slope[1, k],
         )
     return coefficients
 
 
-def to_unit_length(W):
-    """Scale the rows of W to length one, in place."""
-    for row in W:
-        row /= np.sqrt(sum(w * w for w in row))
+def penalty(S, ortho):
+    """Return ortho (S - I)."""
+    return ortho * (S - np.eye(len(S)))
+
+
+def descend(V, W):
+    """Return W - V with rows scaled to length one."""
+    rows = []
+    for row in np.float64(W) - V:
+        rows.append(row / np.sqrt(sum(w * w for w in row)))
+    return np.array(rows)
 
 
 def adapt_hash(X, similar, far, learning_rate, ortho, W):
@@ -439,7 +445,7 @@ def walsh_hadamard(A):
     return np.concatenate([top + bottom, top - bottom])
 
 
-# ---- baselines/mihash.py -------------------------------------------------------------
+# ---- baselines/mihash.py and baselines/information.py ----------------------------------
 
 
 def tanh(x):
@@ -455,6 +461,19 @@ def dot(A, i, B, j):
 def products(A, B):
     """Return A B^T."""
     return np.array([[dot(A, i, B, j) for j in range(len(B))] for i in range(len(A))])
+
+
+def step_and_hash(x_before, x_now, A, g, W):
+    """Return W after the step of one sample, and 2 phi - 1 of the next."""
+    W = W + np.outer(np.float64(g), x_before)
+    return W, np.tanh(A / 2 * (W @ x_now))
+
+
+def step_and_compare(A, a, g, h, P):
+    """Return P after a step, 2 phi - 1 of the items, and their products with h."""
+    P = P + np.outer(np.float64(a), g)
+    H = np.tanh(A / 2 * P)
+    return P, H, H @ h
 
 
 def entropy(p):
@@ -524,6 +543,17 @@ def ascent(x, items, similar, W, A, rate, published, n_bins):
     factors = phi / 2 if published else 2 * phi - 1
     g = -(c @ factors)
     return W - rate * A * (phi_x * (1 - phi_x) * g)[:, None] * x
+
+
+def histograms(codes, similar):
+    """Return for each item the numbers of dissimilar, then of similar items by distance."""
+    n, b = codes.shape
+    counts = np.zeros((n, 2, b + 1), int)
+    for q in range(n):
+        for r in range(n):
+            distance = (codes[q] != codes[r]).sum()
+            counts[q, int(similar[q, r]), distance] += 1
+    return counts.reshape(n, -1)
 
 
 def information(codes, similar):
