@@ -535,8 +535,9 @@ class Codebook:
             self._choose()
 
     # Targets are only ever added. So `add` returns a codebook that shares the tables with this
-    # one, and each of the two knows how many entries are its own. A call that fails after `add`
-    # leaves entries behind that belong to nobody. The next `add` removes them.
+    # one, and each of the two knows how many entries are its own. Entries behind them belong to
+    # another codebook that was added to, perhaps by a call that failed. The next `add` then
+    # works on tables of its own.
 
     def _clear(self) -> None:
         self.n_targets = 0  # labels, and sets of labels, that have targets
@@ -549,12 +550,9 @@ class Codebook:
 
     def _branch(self) -> Codebook:
         """Return a codebook that can be added to, while this one is unchanged."""
-        while len(self._row_of) > self.n_targets:
-            _, row = self._row_of.popitem()
-            target = self._table[row].tobytes()
-            if self._given.get(target) == row:
-                del self._given[target]
-        del self._columns[self.n_columns :]
+        n_in_tables = (len(self._row_of), len(self._columns))
+        if n_in_tables != (self.n_targets, self.n_columns):
+            return self.copy()
         book = copy.copy(self)
         book.rng = copy.deepcopy(self.rng)
         return book
