@@ -4,6 +4,7 @@ import itertools
 import re
 from pathlib import Path
 
+import numba
 import numpy as np
 import pytest
 from hypothesis import settings
@@ -13,6 +14,7 @@ from hmoh import HMOH, NotFittedError
 from kernels import RBF, UnitLength
 
 ROOT = Path(__file__).parents[1]
+JIT_IS_OFF = bool(numba.config.DISABLE_JIT)
 KINDS = "random", "ordered", "spread"
 # There is no deadline because the first call compiles.
 quick = settings(max_examples=20, deadline=None)
