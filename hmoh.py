@@ -1875,9 +1875,9 @@ class HMOH(CodebookHasher):
     def memory_(self) -> int | None:
         """Return the memory of the average in use."""
         self._check_fitted()
-        if self.memory != "auto":
-            return self.memory
-        return HORIZONS[self._perceptrons.best()]
+        with self._lock:
+            bits = self._perceptrons
+            return HORIZONS[bits.best()] if bits.memory == "auto" else bits.memory
 
     # Copies and files.
 
