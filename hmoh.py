@@ -270,7 +270,7 @@ def _horizons(memory) -> tuple:
     """
     kept = HORIZONS if memory == "auto" else (memory,)
     never = np.iinfo(np.int64).max
-    ends = np.array([never if n is None else n for n in kept], np.int64)
+    ends = np.array([never if n is None else min(n, never) for n in kept], np.int64)
     run = int(min(RUN, ends.min()))
     shift = -int(ends[0]) % run if ends[0] < never else 0
     decay = 1 - 1 / ends
