@@ -1798,7 +1798,9 @@ class HMOH(CodebookHasher):
         self._unlock()
 
     def _unlock(self) -> None:
-        self._lock = threading.Lock()  # held while the perceptrons are written or read
+        # Held while the perceptrons are written or read. After `fit` it is still the same, because
+        # another thread may have it already.
+        self._lock = vars(self).get("_lock") or threading.Lock()
         self._functions = None  # the hash functions, from when they are asked for
 
     # The perceptrons are the only arrays that are written in place. Many samples are learned by
