@@ -61,7 +61,8 @@ def test_every_average_begins_to_forget_at_the_end_of_a_run(memory):
     assert 1 <= run <= hmoh.RUN and 0 <= shift < run
     n = expected[0] or np.inf
     decay = max(1 - 1 / n, 1e-9)
-    assert_allclose(growth, [decay**-age - 1 for age in range(run)], rtol=1e-5)
+    expected = [decay**-age - 1 for age in range(run)]
+    assert_allclose(growth, expected, rtol=1e-5, atol=1e-12)
 
 
 def perceptrons(memory, n_bits=16, m=5, seed=0):
