@@ -269,7 +269,7 @@ def _horizons(memory) -> tuple:
     """
     kept = HORIZONS if memory == "auto" else (memory,)
     never = np.iinfo(np.int64).max
-    ends = np.array([never if n is None else n for n in kept], np.int64)
+    ends = np.array([never if n is None else min(n, never) for n in kept], np.int64)
     run = int(min(RUN, ends.min()))
     shift = -int(ends[0]) % run if ends[0] < never else 0
     growth = np.expm1(-np.arange(run) * _log_decay(ends[0]))
@@ -537,8 +537,9 @@ class Codebook:
             self._choose()
 
     # Targets are only ever added. So `add` returns a codebook that shares the tables with this
-    # one, and each of the two knows how many entries are its own. A call that fails after `add`
-    # leaves entries behind that belong to nobody. The next `add` removes them.
+    # one, and each of the two knows how many entries are its own. Entries behind them belong to
+    # another codebook that was added to, perhaps by a call that failed. The next `add` then
+    # works on tables of its own.
 
     def _clear(self) -> None:
         self.n_targets = 0  # labels, and sets of labels, that have targets
@@ -551,12 +552,9 @@ class Codebook:
 
     def _branch(self) -> Codebook:
         """Return a codebook that can be added to, while this one is unchanged."""
-        while len(self._row_of) > self.n_targets:
-            _, row = self._row_of.popitem()
-            target = self._table[row].tobytes()
-            if self._given.get(target) == row:
-                del self._given[target]
-        del self._columns[self.n_columns :]
+        n_in_tables = (len(self._row_of), len(self._columns))
+        if n_in_tables != (self.n_targets, self.n_columns):
+            return self.copy()
         book = copy.copy(self)
         book.rng = copy.deepcopy(self.rng)
         return book
@@ -1805,7 +1803,9 @@ class HMOH(CodebookHasher):
         self._set_lock()
 
     def _set_lock(self) -> None:
-        self._lock = threading.Lock()  # held while the perceptrons are written or read
+        # Held while the perceptrons are written or read. After `fit` it is still the same, because
+        # another thread may have it already.
+        self._lock = vars(self).get("_lock") or threading.Lock()
         self._functions = None  # the hash functions, from when they are first asked for
 
     # The perceptrons are the only arrays that are written in place. Many samples are learned by
@@ -1882,9 +1882,9 @@ class HMOH(CodebookHasher):
     def memory_(self) -> int | None:
         """Return the memory of the average in use."""
         self._check_fitted()
-        if self.memory != "auto":
-            return self.memory
-        return HORIZONS[self._perceptrons.best()]
+        with self._lock:
+            bits = self._perceptrons
+            return HORIZONS[bits.best()] if bits.memory == "auto" else bits.memory
 
     # Copies and files.
 

@@ -18,24 +18,13 @@ import numpy as np
 
 from hmoh import check_integer, check_real, compiled
 
+from .information import histograms, mean_information, pack, replace_items
 from .linear import LinearHasher, share_label
 
 __all__ = ["MIHash"]
 
 BLOCK = 64  # samples whose products with the reservoir are computed at a time
 ROUNDING = 1e-9  # a gain in mutual information has to be larger than this
-
-# Every constant is a uint64, because numba turns uint64 combined with a plain int into float64.
-_SHIFT_1 = np.uint64(1)
-_SHIFT_2 = np.uint64(2)
-_SHIFT_4 = np.uint64(4)
-_SHIFT_8 = np.uint64(8)
-_SHIFT_16 = np.uint64(16)
-_SHIFT_32 = np.uint64(32)
-_EVERY_OTHER_BIT = np.uint64(0x5555555555555555)
-_EVERY_OTHER_PAIR = np.uint64(0x3333333333333333)
-_EVERY_OTHER_NIBBLE = np.uint64(0x0F0F0F0F0F0F0F0F)
-_LOWEST_BYTE = np.uint64(0xFF)
 
 
 # ---- compiled loops ------------------------------------------------------------------
@@ -84,9 +73,26 @@ def _products(A, B, G):
     A (n, m) float32, B (k, m) float32, G (n or more, k) float32. The rounding of BLAS depends
     on the shapes of the matrices, so that the cutting of the stream would change the result.
     """
-    for j in range(len(B)):
-        for i in range(len(A)):
-            G[i, j] = _dot(A, i, B, j)
+    f = np.float32
+    end = len(A) - 1
+    # Four rows of A at a time share what is loaded of B. At the end the last row of A is
+    # repeated, so that one loop computes every product, with the same rounding.
+    for i in range(0, len(A), 4):
+        i1 = min(i + 1, end)
+        i2 = min(i + 2, end)
+        i3 = min(i + 3, end)
+        for j in range(len(B)):
+            g0 = g1 = g2 = g3 = f(0)
+            for m in range(A.shape[1]):
+                v = B[j, m]
+                g0 += A[i, m] * v
+                g1 += A[i1, m] * v
+                g2 += A[i2, m] * v
+                g3 += A[i3, m] * v
+            G[i, j] = g0
+            G[i1, j] = g1
+            G[i2, j] = g2
+            G[i3, j] = g3
 
 
 @compiled
@@ -109,8 +115,44 @@ def _slopes(joint, n, width, slope):
             before = T
 
 
+@compiled
+def _step_and_hash(x, before, now, A, g, W, h):
+    """Make the step W += g x_before^T, and set h = 2 phi - 1 of sample `now` by the new W.
+
+    x (k, m) W (b, m) float32, g (b,) h (b,) float32. One pass over W does both.
+    """
+    f = np.float32
+    for k in range(len(W)):
+        # In a variable, because the compiler cannot know that a write to W leaves g as it is.
+        step = g[k]
+        for m in range(W.shape[1]):
+            W[k, m] += step * x[before, m]
+        h[k] = _tanh(f(A / 2) * _dot(W, k, x, now))
+
+
+@compiled
+def _step_and_compare(n, A, a, g, h, P, H, inner):
+    """Make the step P += a g^T, set H = 2 phi - 1 of the n items, and inner = H h.
+
+    a (R,) inner (R,) float32, g (b,) h (b,) float32, P (R, b) H (R, b) float32. One pass over P
+    does all this. A pass takes long, because P is larger than the nearest cache.
+    """
+    f = np.float32
+    for r in range(n):
+        change = a[r]
+        total = f(0)
+        for k in range(P.shape[1]):
+            p = P[r, k] + change * g[k]
+            P[r, k] = p
+            t = _tanh(f(A / 2) * p)
+            H[r, k] = t
+            total += h[k] * t
+        inner[r] = total
+
+
 # P is kept up to date: a step of W along a sample changes P by the sample's products with the
 # items. These products are given as G, first those with the n items, then those with the block.
+# A step is made together with what the next sample needs, so that W and P are read only once.
 @compiled
 def _ascend(x, G, similar, slot, row, n, A, rate, published, n_bins, W, P):
     """Make one step for each sample of a block x, and put samples into the reservoir.
@@ -124,27 +166,39 @@ def _ascend(x, G, similar, slot, row, n, A, rate, published, n_bins, W, P):
     b = len(W)
     n_before = n
     width = b / n_bins
-    # 2 phi - 1 of the sample and of the items.
+    # 2 phi - 1 of the sample and of the items, and their inner products.
     h = np.empty(b, f)
     H = np.empty(P.shape, f)
-    g = np.empty(b, f)
+    inner = np.empty(len(P), f)
+    # The last step: W += g x^T and P += a g^T. Before the first sample there was none.
+    g = np.zeros(b, f)
+    a = np.zeros(len(P), f)
     # The bin and the class of each item.
     place = np.empty(len(P), np.int64)
     kind = np.empty(len(P), np.int64)
     joint = np.empty((2, n_bins + 1))
     slope = np.empty((2, n_bins))
-    for i in range(len(x)):
+    for i in range(len(x) + 1):
+        last = max(i - 1, 0)
+        # After the last sample only its step is left to be made.
+        now = min(i, len(x) - 1)
+        _step_and_hash(x, last, now, A, g, W, h)
+        # The reservoir.
+        if i > 0 and slot[last] >= 0:
+            n = max(n, slot[last] + 1)
+            row[slot[last]] = n_before + last
+            # The products of the new item are those by the W after the step.
+            a[slot[last]] = 0
+            for k in range(b):
+                P[slot[last], k] = _dot(W, k, x, last)
+        _step_and_compare(n, A, a, g, h, P, H, inner)
+        if i == len(x):
+            break
         # The soft histograms of the distances.
-        for k in range(b):
-            h[k] = _tanh(f(A / 2) * _dot(W, k, x, i))
         joint[:] = 0
         for r in range(n):
-            inner = f(0)
-            for k in range(b):
-                H[r, k] = _tanh(f(A / 2) * P[r, k])
-                inner += h[k] * H[r, k]
             # The distance in widths of a bin.
-            d = min(max((b - inner) / (2 * width), 0.0), float(n_bins))
+            d = min(max((b - inner[r]) / (2 * width), 0.0), float(n_bins))
             place[r] = min(int(d), n_bins - 1)
             kind[r] = similar[i, row[r]]
             joint[kind[r], place[r] + 1] += d - place[r]
@@ -156,93 +210,15 @@ def _ascend(x, G, similar, slot, row, n, A, rate, published, n_bins, W, P):
         for r in range(n):
             c = f(slope[kind[r], place[r]])
             total += c
+            a[r] = G[i, row[r]]
             for k in range(b):
                 g[k] += c * H[r, k]
-        # The step.
         for k in range(b):
             # The published code has phi_r / 2 in the place of 2 phi_r - 1.
             gradient = (total + g[k]) / 4 if published else g[k]
             # (1 - h^2) / 4 = phi_x (1 - phi_x).
             g[k] = rate * A * (1 - h[k] * h[k]) / 4 * gradient
-            for m in range(x.shape[1]):
-                W[k, m] += g[k] * x[i, m]
-        for r in range(n):
-            for k in range(b):
-                P[r, k] += G[i, row[r]] * g[k]
-        # The reservoir.
-        if slot[i] >= 0:
-            n = max(n, slot[i] + 1)
-            row[slot[i]] = n_before + i
-            for k in range(b):
-                P[slot[i], k] = _dot(W, k, x, i)
     return n
-
-
-@compiled
-def _distances(codes, q, d):
-    """Set d to the Hamming distances of item q to all items.
-
-    codes (words, items) uint64, d (items,) uint64.
-    """
-    d[:] = 0
-    for w in range(len(codes)):
-        for r in range(len(d)):
-            x = codes[w, q] ^ codes[w, r]
-            x -= (x >> _SHIFT_1) & _EVERY_OTHER_BIT
-            x = (x & _EVERY_OTHER_PAIR) + ((x >> _SHIFT_2) & _EVERY_OTHER_PAIR)
-            x = (x + (x >> _SHIFT_4)) & _EVERY_OTHER_NIBBLE
-            x += x >> _SHIFT_8
-            x += x >> _SHIFT_16
-            d[r] += (x + (x >> _SHIFT_32)) & _LOWEST_BYTE
-
-
-@compiled
-def _information(codes, similar, n_bits, T):
-    """Return the mean over the items of the mutual information of distance and similarity.
-
-    codes (words, n) uint64, similar (n, n) bool, T (n + 1,) float64. Every item in turn is the
-    query, and all items are its database. T[c] = c log2 c, so that the entropy of n items, c of
-    them at a distance, is (T[n] - sum of T[c]) / n.
-    """
-    n = codes.shape[1]
-    total = 0.0
-    d = np.empty(n, np.uint64)
-    counts = np.empty((2, n_bits + 1), np.int64)
-    for q in range(n):
-        _distances(codes, q, d)
-        counts[:] = 0
-        for r in range(n):
-            counts[np.int64(similar[q, r]), np.int64(d[r])] += 1
-        total += T[n] - T[counts[0].sum()] - T[counts[1].sum()]
-        for l in range(n_bits + 1):
-            total += T[counts[0, l]] + T[counts[1, l]] - T[counts[0, l] + counts[1, l]]
-    return total / n**2
-
-
-# ---- parts in numpy ------------------------------------------------------------------
-
-
-def _pack(F: np.ndarray) -> np.ndarray:
-    """Return the codes F > 0 as (n, words) uint64."""
-    n, n_bits = F.shape
-    n_bytes = -(-n_bits // 8)
-    n_words = -(-n_bits // 64)
-    codes = np.zeros((n, 8 * n_words), np.uint8)
-    codes[:, :n_bytes] = np.packbits(F > 0, axis=1)
-    return codes.view(np.uint64)
-
-
-def _gain(
-    now: np.ndarray, before: np.ndarray, similar: np.ndarray, n_bits: int
-) -> float:
-    """Return what codes (n, words) have gained in mutual information."""
-    c = np.arange(len(now) + 1)
-    T = c * np.log2(np.maximum(c, 1))
-    information_now = _information(np.ascontiguousarray(now.T), similar, n_bits, T)
-    information_before = _information(
-        np.ascontiguousarray(before.T), similar, n_bits, T
-    )
-    return information_now - information_before
 
 
 def _slots(keys: np.ndarray, K: np.ndarray) -> np.ndarray:
@@ -345,6 +321,10 @@ class MIHash(LinearHasher):
         "_codes",
         "_n_steps",
     )
+    # Which items are similar to each other, and the histograms of their distances by the codes in
+    # use. Both follow from the rest, so a file does not have them.
+    _similar = None
+    _counts = None
 
     def __init__(
         self,
@@ -397,7 +377,9 @@ class MIHash(LinearHasher):
         self._keys = np.full(self.reservoir, np.inf)
         self._P = np.zeros((self.reservoir, self.n_bits), np.float32)
         # The codes of the items by the hash functions in use.
-        self._codes = _pack(self._P)
+        self._codes = pack(self._P)
+        self._similar = None
+        self._counts = None
 
     def _learn(self, Z: np.ndarray, y: np.ndarray) -> None:
         # The steps below write into these arrays.
@@ -412,6 +394,11 @@ class MIHash(LinearHasher):
         keys = np.random.Generator(source).random(len(Z))
         if not hasattr(self, "_labels"):
             self._fill(Z, y, keys)
+        if self._counts is None:
+            self._compare_items()
+        else:
+            self._similar = self._similar.copy()
+            self._counts = self._counts.copy()
         slot = _slots(keys, self._keys)
         start = 0
         while start < len(Z):
@@ -434,7 +421,14 @@ class MIHash(LinearHasher):
         # A sample with an infinite key is not put into the reservoir a second time.
         keys[:n] = np.inf
         _products(self._items[:n], self._W, self._P)
-        self._codes[:n] = _pack(self._P[:n])
+        self._codes[:n] = pack(self._P[:n])
+
+    def _compare_items(self) -> None:
+        """Compute which items are similar, and the histograms of the codes in use."""
+        n = len(self._labels)
+        self._similar = np.zeros((self.reservoir, self.reservoir), bool)
+        self._similar[:n, :n] = share_label(self._labels, self._labels)
+        self._counts = histograms(self._codes[:n], self._similar, self.n_bits)
 
     def _learn_block(self, x: np.ndarray, y: np.ndarray, slot: np.ndarray) -> None:
         """Learn from a block of samples, and put some of them into the reservoir."""
@@ -459,17 +453,20 @@ class MIHash(LinearHasher):
         self._labels = labels[row]
         F = np.empty((len(new), self.n_bits), np.float32)
         _products(self._items[new], self._used, F)
-        self._codes[new] = _pack(F)
+        new_similar = similar[row[new] - n][:, row]
+        kept = (self._codes, self._similar, self._counts)
+        replace_items(new, pack(F), new_similar, n, *kept)
 
     def _replace_used(self) -> None:
         """Replace the hash functions in use by W, if its codes are better."""
         n = len(self._labels)
-        similar = share_label(self._labels, self._labels)
-        now = _pack(self._P[:n])
-        gain = _gain(now, self._codes[:n], similar, self.n_bits)
+        codes = pack(self._P[:n])
+        counts = histograms(codes, self._similar, self.n_bits)
+        gain = mean_information(counts[:n]) - mean_information(self._counts[:n])
         if gain > self.threshold + ROUNDING:
             self._used = self._W.copy()
-            self._codes[:n] = now
+            self._codes[:n] = codes
+            self._counts = counts
 
     def _decide(self, Z: np.ndarray) -> np.ndarray:
         return Z @ self._used.T

@@ -16,12 +16,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from hmoh import check_integer, check_real, compiled
+from hmoh import BLOCK_ROWS, check_features, check_integer, check_real, compiled
 from kernels import RBF
 
 from .linear import LinearHasher
 
 __all__ = ["OKH", "AdaptHash"]
+
+STRIP = 64  # columns of a symmetric matrix that AdaptHash computes at a time
 
 
 class _PairHasher(LinearHasher):
@@ -231,17 +233,38 @@ class OKH(_PairHasher):
     def _decide(self, Z: np.ndarray) -> np.ndarray:
         return super()._decide(self._kernel(Z))
 
+    def kernel_blocks(self, X) -> list[np.ndarray]:
+        """Return the kernel features of X in blocks of rows, as `transform` computes them.
+
+        They take most of the time of `transform`, and do not change while the model learns.
+        """
+        self._check_fitted()
+        X = check_features(X, self.n_features_in_)
+        blocks = []
+        for start in range(0, len(X), BLOCK_ROWS):
+            blocks.append(self._kernel(self._features(X[start : start + BLOCK_ROWS])))
+        return blocks
+
+    def transform_blocks(self, blocks: list[np.ndarray]) -> np.ndarray:
+        """Return the packed codes that `transform` returns, from `kernel_blocks`."""
+        self._check_fitted()
+        codes = []
+        for Z in blocks:
+            values = super()._decide(Z)
+            codes.append(np.packbits(values > 0, axis=1, bitorder="little"))
+        return np.concatenate(codes)
+
 
 # ---- AdaptHash -----------------------------------------------------------------------
 
 
 @compiled
-def _gradient(G, similar, far, learning_rate, ortho):
-    """Turn G = W [W; x_i; x_j]^T into the coefficients of the step W -= G [W; x_i; x_j].
+def _gradient(G, similar, far, learning_rate):
+    """Turn the last two columns of G = W [W; x_i; x_j]^T into the coefficients of x_i and x_j.
 
     G (bits, bits + 2) float32; similar is a bool, and the other arguments are float64. `far` is
     alpha b: a similar pair may differ in b - far bits, and a dissimilar pair has to differ in
-    far. Return whether there is a step to make.
+    far. Return whether there is a step to make. If there is none, G stays as it is.
     """
     b = len(G)
     half = np.float32(0.5)
@@ -253,37 +276,51 @@ def _gradient(G, similar, far, learning_rate, ortho):
     loss = D - (b - far) if similar else far - D
     if loss <= 0:
         return False
-    # Keep the wrong bits with the largest margins.
-    keep = np.zeros(b, np.bool_)
-    for _ in range(np.int64(np.ceil(loss))):
-        bit = -1
-        most = np.float32(-1)
-        for k in range(b):
-            differs = (G[k, b] > 0) != (G[k, b + 1] > 0)
-            size = max(abs(G[k, b]), abs(G[k, b + 1]))
-            if differs == similar and not keep[k] and size > most:
-                bit = k
-                most = size
-        keep[bit] = True
+    # Keep the wrong bits with the largest margins, of equal margins the first ones.
+    size = np.empty(b, np.float32)
+    for k in range(b):
+        differs = (G[k, b] > 0) != (G[k, b + 1] > 0)
+        size[k] = -1
+        if differs == similar:
+            size[k] = max(abs(G[k, b]), abs(G[k, b + 1]))
+    n_kept = np.int64(np.ceil(loss))
+    least = np.sort(size)[b - n_kept]
+    n_equal = n_kept - (size > least).sum()
     scale = np.float32(learning_rate) * (inner - b if similar else inner + b)
     for k in range(b):
+        is_kept = size[k] > least
+        if size[k] == least and n_equal > 0:
+            is_kept = True
+            n_equal -= 1
         w = np.tanh(half * G[k, b])
         z = np.tanh(half * G[k, b + 1])
-        G[k, b] = scale * z * (1 - w * w) if keep[k] else 0
-        G[k, b + 1] = scale * w * (1 - z * z) if keep[k] else 0
-        G[k, k] -= 1
-        for j in range(b):
-            G[k, j] *= ortho
+        G[k, b] = scale * z * (1 - w * w) if is_kept else 0
+        G[k, b + 1] = scale * w * (1 - z * z) if is_kept else 0
     return True
 
 
 @compiled
-def _to_unit_length(W):
-    """Scale the rows of W to length one, in place.
+def _penalty(G, ortho):
+    """Turn the first columns of G = W [W; x_i; x_j]^T into ortho (W W^T - I).
 
-    W (bits, m) float32.
+    G (bits, bits + 2) float32, ortho a float64.
+    """
+    b = len(G)
+    for k in range(b):
+        G[k, k] -= 1
+        for j in range(b):
+            G[k, j] *= ortho
+
+
+@compiled
+def _descend(V, W):
+    """Subtract V from W, and scale the rows of W to length one.
+
+    V (bits, m) float32, W (bits, m) float32.
     """
     for k in range(len(W)):
+        for j in range(W.shape[1]):
+            W[k, j] -= V[k, j]
         squared = np.float32(0)
         for j in range(W.shape[1]):
             squared += W[k, j] * W[k, j]
@@ -293,6 +330,18 @@ def _to_unit_length(W):
             # The weight of a feature that is always 0 decays for ever, and computing with
             # numbers below 1e-38 is 20 times as slow.
             W[k, j] = w if abs(w) > np.float32(1e-30) else np.float32(0)
+
+
+def _complete(W: np.ndarray, n_columns: int, G: np.ndarray) -> None:
+    """Set the first columns of G = W [W; x_i; x_j]^T, which are symmetric, by half of the work.
+
+    BLAS rounds by the shapes of the matrices. The blocks are so large that every product is
+    rounded as in one product for the whole of G.
+    """
+    for start in range(0, n_columns, STRIP):
+        end = min(start + STRIP, n_columns)
+        np.matmul(W[start:], W[start:end].T, out=G[start:, start:end])
+        G[start:end, end:n_columns] = G[end:n_columns, start:end].T
 
 
 class AdaptHash(_PairHasher):
@@ -389,10 +438,17 @@ class AdaptHash(_PairHasher):
         # W and a pair stand in one array, so that one product gives the products with both.
         A = np.concatenate([self._W, np.empty((2, Z.shape[1]), np.float32)])
         W = A[: self.n_bits]
+        G = np.empty((self.n_bits, self.n_bits + 2), np.float32)
+        V = np.empty_like(W)
+        # Of a short code all of G is computed at once. Of a long code, whose G takes long, the last
+        # columns come first. They tell whether there is a step, and only a step needs the others.
+        n_later = self.n_bits - STRIP // 2 if self.n_bits > 128 else 0
         for pair, is_similar in zip(pairs, similar, strict=True):
             A[self.n_bits :] = pair
-            G = W @ A.T
-            if _gradient(G, is_similar, far, learning_rate, ortho):
-                W -= G @ A
-                _to_unit_length(W)
+            np.matmul(W, A[n_later:].T, out=G[:, n_later:])
+            if _gradient(G, is_similar, far, learning_rate):
+                _complete(W, n_later, G)
+                _penalty(G, ortho)
+                np.matmul(G, A, out=V)
+                _descend(V, W)
         self._W = W.copy()

@@ -29,7 +29,7 @@ __all__ = ["FROSH", "SketchHash"]
 def _singular(B: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return the squared singular values of B, largest first, and the left singular vectors.
 
-    They come from the small matrix B B^T.
+    They come from the small matrix B B^T. Those of B^T are the right singular vectors of B.
     """
     values, U = np.linalg.eigh(B @ B.T)
     return np.maximum(values[::-1], 0), U[:, ::-1]
@@ -38,15 +38,21 @@ def _singular(B: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 def _shrink(B: np.ndarray, n_rows: int) -> np.ndarray:
     """Return the first `n_rows` rows of sqrt(max(S^2 - theta, 0)) V^T for B = U S V^T.
 
-    theta is the S^2 of the row after them. Because S V^T = U^T B, no V is needed, and nothing
-    is divided by a small number.
+    theta is the S^2 of the row after them. The decomposition is that of the smaller of B B^T and
+    B^T B. Because S V^T = U^T B, U is as good as V, and nothing is divided by a small number.
     """
-    S2, U = _singular(B)
+    is_tall = len(B) > B.shape[1]
+    S2, vectors = _singular(B.T if is_tall else B)
     theta = S2[n_rows] if n_rows < len(S2) else 0.0
     S2 = S2[:n_rows]
-    U = U[:, :n_rows]
+    vectors = vectors[:, :n_rows]
+    if is_tall:
+        # There may be fewer directions than rows. The other rows are zero.
+        rows = np.zeros((min(n_rows, len(B)), B.shape[1]))
+        rows[: len(S2)] = (vectors * np.sqrt(np.maximum(S2 - theta, 0))).T
+        return rows
     lost_share = np.divide(theta, S2, out=np.ones_like(S2), where=theta < S2)
-    return (U * np.sqrt(1 - lost_share)).T @ B
+    return (vectors * np.sqrt(1 - lost_share)).T @ B
 
 
 class _SketchHasher(OnlineHasher):
@@ -120,13 +126,18 @@ class _SketchHasher(OnlineHasher):
 
     def _principal_directions(self) -> np.ndarray:
         """Return the principal directions of the sketch, (m, at most n_bits) float64."""
-        S2, U = _singular(self.sketch_)
+        B = self.sketch_
+        is_tall = len(B) > B.shape[1]
+        S2, vectors = _singular(B.T if is_tall else B)
         S2 = S2[: self.n_bits]
-        U = U[:, : self.n_bits]
+        vectors = vectors[:, : self.n_bits]
         # Fewer samples than bits have fewer directions. The others are left at zero.
-        noise = len(self.sketch_) * np.finfo(float).eps * S2[0]
-        scale = np.divide(1, np.sqrt(S2), out=np.zeros_like(S2), where=noise < S2)
-        V = self.sketch_.T @ (U * scale)
+        noise = len(B) * np.finfo(float).eps * S2[0]
+        if is_tall:
+            V = vectors * (noise < S2)
+        else:
+            scale = np.divide(1, np.sqrt(S2), out=np.zeros_like(S2), where=noise < S2)
+            V = B.T @ (vectors * scale)
         # A direction has no sign, so its largest entry is made positive.
         largest = np.abs(V).argmax(axis=0)
         V *= np.sign(V[largest, np.arange(V.shape[1])])

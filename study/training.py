@@ -5,7 +5,9 @@ from __future__ import annotations
 import contextlib
 import itertools
 import time
+import weakref
 from functools import cache
+from typing import NamedTuple
 
 import numpy as np
 
@@ -46,14 +48,60 @@ def compile_method(method: str, published: bool) -> None:
 
 def evaluate(model, parts: Parts, n_threads) -> HammingHistogram:
     """Encode queries and database, and count the distances between them."""
+    if isinstance(model, baselines.OKH) and model.feature_map is None:
+        kernel = _kernel(model, parts)
+        queries = model.transform_blocks(kernel.queries)
+        database = model.transform_blocks(kernel.database)
+    else:
+        queries = model.transform(parts.queries.X)
+        database = model.transform(parts.database.X)
     return hamming_histogram(
-        model.transform(parts.queries.X),
-        model.transform(parts.database.X),
+        queries,
+        database,
         parts.queries.y,
         parts.database.y,
         model.n_bits,
         n_threads,
     )
+
+
+class _Kernel(NamedTuple):
+    """Hold kernel features of OKH in blocks of rows, and what they were made from."""
+
+    made_from: tuple[weakref.ref, weakref.ref]  # queries and database
+    anchors: np.ndarray
+    eta2: float
+    queries: list[np.ndarray]
+    database: list[np.ndarray]
+
+
+_last_kernel: _Kernel | None = None
+
+
+def _kernel(model: baselines.OKH, parts: Parts) -> _Kernel:
+    """Return the kernel features of queries and database.
+
+    Those of the last call are kept, because the checkpoints of a run, and the runs with other code
+    lengths, have the same ones.
+    """
+    global _last_kernel
+    last = _last_kernel
+    # Weak references, so that mapped features that nobody else needs are not kept.
+    made_from = (weakref.ref(parts.queries.X), weakref.ref(parts.database.X))
+    if (
+        last is not None
+        and all(a() is b() for a, b in zip(last.made_from, made_from, strict=True))
+        and last.eta2 == model._eta2
+        and np.array_equal(last.anchors, model._anchors)
+    ):
+        return last
+    # Forgotten first, because both together would take twice the memory.
+    _last_kernel = last = None
+    queries = model.kernel_blocks(parts.queries.X)
+    database = model.kernel_blocks(parts.database.X)
+    kernel = _Kernel(made_from, model._anchors, model._eta2, queries, database)
+    _last_kernel = kernel
+    return kernel
 
 
 def fit(model, parts: Parts) -> float:
@@ -93,6 +141,20 @@ def fit_in_steps(model, parts: Parts, stops: list[int], metric, n_threads):
                     value = mean_ap(evaluate(model, parts, n_threads), metric)
         curve.append(value)
     if model._waiting:
-        # An incomplete batch is left. Only `fit` learns from it.
-        seconds = fit(model, parts)
+        seconds += _fit_rest(model, parts)
     return seconds, curve
+
+
+def _fit_rest(model, parts: Parts) -> float:
+    """Learn from the incomplete batch that `partial_fit` left, as `fit` would.
+
+    Return the seconds that it took.
+    """
+    if not hasattr(model, "feature_map_"):
+        # The stream is shorter than the warm-up.
+        return fit(model, parts)
+    start = time.perf_counter()
+    *others, last = model._waiting
+    model._waiting = tuple(others)
+    model._learn_in_blocks(*model._gather(*last))
+    return time.perf_counter() - start

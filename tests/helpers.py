@@ -4,6 +4,7 @@ import itertools
 import re
 from pathlib import Path
 
+import numba
 import numpy as np
 import pytest
 from hypothesis import settings
@@ -13,6 +14,7 @@ from hmoh import HMOH, NotFittedError
 from kernels import RBF, UnitLength
 
 ROOT = Path(__file__).parents[1]
+JIT_IS_OFF = bool(numba.config.DISABLE_JIT)
 KINDS = "random", "ordered", "spread"
 # There is no deadline because the first call compiles.
 quick = settings(max_examples=20, deadline=None)
@@ -85,6 +87,18 @@ def assert_same(a, b, X):
     assert_array_equal(b.transform(X), a.transform(X), strict=True)
 
 
+def assert_same_state(a, b):
+    """Check that all that two models have learned is equal to the last bit."""
+    expected = a._state()
+    given = b._state()
+    assert list(given) == list(expected)
+    for name, value in expected.items():
+        if name in ("_X", "_y"):
+            assert_array_equal(given[name], value)
+        else:
+            assert_array_equal(given[name], value, err_msg=name, strict=True)
+
+
 def assert_helpful(error, *words):
     """Check that an error states the value (these words) and a way out."""
     message = str(error)
@@ -122,6 +136,10 @@ PHASES = {
     "plain": {},
     "mid-batch": {"batch_size": 7},
     "last state": {"ensemble": False},
+    "memory": {"memory": 20},
+    "short memory, mid-batch": {"memory": 1, "batch_size": 7, "multi": True},
+    "memory as numpy scalar": {"memory": np.int64(7), "batch_size": 2},
+    "auto": {"memory": "auto", "batch_size": 2},
     "generator": {"random_state": np.random.default_rng(3)},
     "unseeded": {"random_state": None},
     "numpy scalars": {

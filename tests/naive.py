@@ -208,24 +208,115 @@ def dots(Z, i, W, k, f):
         f[q] = dot(Z, i, W, k + q)
 
 
-def perceptron(Z, y, C, batch=1):
-    """Return W and the average of W over the steps, both (n_bits, m).
+def perceptron_steps(Z, y, C, batch=1):
+    """Yield the rows of a batch, and W (n_bits, m) after the step.
 
     There is one step per batch, with the W from before it.
     """
     Z = np.asarray(Z, np.float64)
     W = np.zeros((C.shape[1], Z.shape[1]))
-    total = np.zeros_like(W)
-    n_steps = 0
     for start in range(0, len(Z), batch):
+        rows = range(start, min(start + batch, len(Z)))
         before = W.copy()
-        for i in range(start, min(start + batch, len(Z))):
+        for i in rows:
             for k, c in enumerate(C[y[i]].tolist()):
                 if sign(before[k] @ Z[i]) != c:
                     W[k] += c * Z[i]
-        total += W
+        yield rows, W.copy()
+
+
+def perceptron(Z, y, C, batch=1, memory=None):
+    """Return W and the average of W over the steps, both (n_bits, m).
+
+    With a memory of n, the average forgets from step n on.
+    """
+    n_steps = 0
+    for _, W in perceptron_steps(Z, y, C, batch):
         n_steps += 1
-    return W, total / n_steps
+        if n_steps == 1:
+            total = np.zeros_like(W)
+            A = np.zeros_like(W)
+        total += W
+        A += (W - A) * max(1 / n_steps, 1 / (memory or n_steps))
+    # Without forgetting the sum is exact on integers.
+    uniform = memory is None or n_steps <= memory
+    return W, total / n_steps if uniform else A
+
+
+def perceptron_auto(Z, y, C, batch, horizons, run, look, lately):
+    """Return the averages of memory="auto", and the wrong bits that each made lately.
+
+    `horizons` are the n of the averages, the first of which is None.
+    """
+    Z = np.asarray(Z, np.float64)
+    started = None  # the averages at the start of the run
+    in_run = []  # W after each step of the run
+    wrong = [0.0] * len(horizons)
+    steps = perceptron_steps(Z, y, C, batch)
+    for t, (rows, W) in enumerate(steps, start=1):
+        if started is None:
+            started = [np.zeros_like(W) for _ in horizons]
+            total = np.zeros_like(W)
+        done = t - 1
+        if done % look == 0:
+            i = rows[0]
+            for h, n in enumerate(horizons):
+                A = started[0] if n is None or done < n else started[h]
+                count = np.count_nonzero(sign(A @ Z[i]) != C[y[i]])
+                wrong[h] += (count - wrong[h]) / lately
+        total += W
+        in_run.append(W)
+        averages = []
+        for h, n in enumerate(horizons):
+            if n is None or t <= n:
+                averages.append(total / t)
+            else:
+                M = sum(in_run) / len(in_run)
+                averages.append(M + (1 - 1 / n) ** len(in_run) * (started[h] - M))
+        if len(in_run) == run:
+            started = averages
+            in_run = []
+    return averages, wrong
+
+
+def end_run(done, W, V, S, horizons, k):
+    """Move V into S for 8 bits from k on, after `done` steps, in place."""
+    run, _, ends, _, keep = horizons
+    length = min(run, done)
+    for q in range(k, k + 8):
+        w = np.asarray(W[q], np.float64)
+        v = np.asarray(V[q], np.float64)
+        mean = w - v / length
+        if done <= ends[0]:
+            S[0, q] += length * mean
+        else:
+            S[0, q] = keep[0] * S[0, q] + (1 - keep[0]) * w - keep[0] * v
+        for h in range(1, len(ends)):
+            if done > ends[h]:
+                S[h, q] = keep[h] * S[h, q] + (1 - keep[h]) * mean
+        for h in range(len(ends)):
+            if done == ends[h]:
+                S[h, q] = S[0, q] / done
+        V[q] = 0
+
+
+def look(Z, i, C, label, k, S, done, ends, wrong):
+    """Count the bits from k on that each average gets wrong on sample i, in place."""
+    for h in range(len(ends)):
+        used = 0 if done < ends[h] else h
+        count = 0
+        for q in range(k, k + 8):
+            count += sign(dot(S[used], q, Z, i)) != sign(C[label, q])
+        wrong[k // 8, h] += (count - wrong[k // 8, h]) / 256
+
+
+def average(W, V, S, of_S, of_W, of_V, divisor, A):
+    """Set A to a weighted sum of S, W and V."""
+    n_bits, m = A.shape
+    for k in range(n_bits):
+        for j in range(m):
+            total = of_S * S[k, j] + of_W * float(W[k, j]) - of_V * float(V[k, j])
+            A[k, j] = total / divisor
 
 
 def order(n_bits, n_labels):
@@ -338,33 +429,39 @@ def wrong_bits(v, u, similar, far):
     return sorted(wrong, key=lambda k: -max(abs(v[k]), abs(u[k])))[: int(np.ceil(loss))]
 
 
-def gradient(G, similar, far, learning_rate, ortho):
-    """Return the coefficients of W -= G [W; x_i; x_j] for G = W [W; x_i; x_j]^T.
+def gradient(v, u, similar, far, learning_rate):
+    """Return the coefficients (n_bits, 2) of x_i and x_j in the step down, or None.
 
-    Return None if there is no step to make.
+    v and u are the projections of x_i and x_j. None means that there is no step to make.
     """
-    b = len(G)
-    sigmoid = 1 / (1 + np.exp(-np.asarray(G[:, b:], np.float64)))
-    w, z = (2 * sigmoid - 1).T
-    kept = wrong_bits(G[:, b], G[:, b + 1], similar, far)
+    b = len(v)
+    sigmoid = 1 / (1 + np.exp(-np.array([v, u], np.float64)))
+    w, z = 2 * sigmoid - 1
+    kept = wrong_bits(v, u, similar, far)
     if not kept:
         return None
-    slope = (sigmoid * (1 - sigmoid)).T
-    coefficients = np.zeros(G.shape)
-    coefficients[:, :b] = ortho * (G[:, :b] - np.eye(b))
+    slope = sigmoid * (1 - sigmoid)
+    coefficients = np.zeros((b, 2))
     error = 2 * (w @ z - (b if similar else -b))
     for k in kept:
-        coefficients[k, b:] = (
+        coefficients[k] = (
             learning_rate * error * 2 * z[k] * slope[0, k],
             learning_rate * error * 2 * w[k] * slope[1, k],
         )
     return coefficients
 
 
-def to_unit_length(W):
-    """Scale the rows of W to length one, in place."""
-    for row in W:
-        row /= np.sqrt(sum(w * w for w in row))
+def penalty(S, ortho):
+    """Return ortho (S - I)."""
+    return ortho * (S - np.eye(len(S)))
+
+
+def descend(V, W):
+    """Return W - V with rows scaled to length one."""
+    rows = []
+    for row in np.float64(W) - V:
+        rows.append(row / np.sqrt(sum(w * w for w in row)))
+    return np.array(rows)
 
 
 def adapt_hash(X, similar, far, learning_rate, ortho, W):
@@ -439,7 +536,7 @@ def walsh_hadamard(A):
     return np.concatenate([top + bottom, top - bottom])
 
 
-# ---- baselines/mihash.py -------------------------------------------------------------
+# ---- baselines/mihash.py and baselines/information.py ----------------------------------
 
 
 def tanh(x):
@@ -455,6 +552,19 @@ def dot(A, i, B, j):
 def products(A, B):
     """Return A B^T."""
     return np.array([[dot(A, i, B, j) for j in range(len(B))] for i in range(len(A))])
+
+
+def step_and_hash(x_before, x_now, A, g, W):
+    """Return W after the step of one sample, and 2 phi - 1 of the next."""
+    W = W + np.outer(np.float64(g), x_before)
+    return W, np.tanh(A / 2 * (W @ x_now))
+
+
+def step_and_compare(A, a, g, h, P):
+    """Return P after a step, 2 phi - 1 of the items, and their products with h."""
+    P = P + np.outer(np.float64(a), g)
+    H = np.tanh(A / 2 * P)
+    return P, H, H @ h
 
 
 def entropy(p):
@@ -524,6 +634,17 @@ def ascent(x, items, similar, W, A, rate, published, n_bins):
     factors = phi / 2 if published else 2 * phi - 1
     g = -(c @ factors)
     return W - rate * A * (phi_x * (1 - phi_x) * g)[:, None] * x
+
+
+def histograms(codes, similar):
+    """Return for each item the numbers of dissimilar, then of similar items by distance."""
+    n, b = codes.shape
+    counts = np.zeros((n, 2, b + 1), int)
+    for q in range(n):
+        for r in range(n):
+            distance = (codes[q] != codes[r]).sum()
+            counts[q, int(similar[q, r]), distance] += 1
+    return counts.reshape(n, -1)
 
 
 def information(codes, similar):

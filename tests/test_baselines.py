@@ -26,6 +26,7 @@ from baselines import (
     SketchHash,
     bsodh,
     hcoh,
+    information,
     mihash,
     osh,
 )
@@ -33,6 +34,8 @@ from baselines.linear import number_labels, share_label
 from hmoh import HMOH, NotFittedError
 from kernels import RBF, UnitLength
 from metrics import mean_average_precision
+from study import training
+from study.features import Part, Parts
 
 SMALL = {
     "LSH": lambda **more: LSH(**{"n_bits": 9} | more),
@@ -85,6 +88,11 @@ def test_products():
     G = np.empty((12, 7), np.float32)
     mihash._products(A, B, G)
     np.testing.assert_allclose(G, naive.products(A, B), atol=1e-5)
+    # The number of rows, four of which are computed at a time, does not change the rounding.
+    for n in (1, 2, 3, 7):
+        part = np.empty((n, 7), np.float32)
+        mihash._products(A[5 : 5 + n], B, part)
+        np.testing.assert_array_equal(part, G[5 : 5 + n])
     assert abs(mihash._dot(A, 3, B, 2) - naive.dot(A, 3, B, 2)) < 1e-5
 
 
@@ -95,26 +103,81 @@ def test_slopes():
     np.testing.assert_allclose(slope, naive.slopes(joint, 2.5), atol=1e-12)
 
 
+def test_step_and_hash():
+    x = rows(1)
+    W = rows(2, n=7) / 3
+    g = rows(3, n=1, d=7)[0]
+    h = np.empty(7, np.float32)
+    stepped = W.copy()
+    mihash._step_and_hash(x, 2, 5, 3.0, g, stepped, h)
+    expected, expected_h = naive.step_and_hash(x[2], x[5], 3.0, g, W)
+    np.testing.assert_allclose(stepped, expected, atol=1e-6)
+    np.testing.assert_allclose(h, expected_h, atol=1e-5)
+
+
+def test_step_and_compare():
+    P = rows(1, d=7)
+    a = rows(2, n=1, d=12)[0]
+    g, h = rows(3, n=2, d=7)
+    stepped = P.copy()
+    H = np.empty_like(P)
+    inner = np.empty(12, np.float32)
+    mihash._step_and_compare(10, 3.0, a, g, h, stepped, H, inner)
+    expected = naive.step_and_compare(3.0, a[:10], g, h, P[:10])
+    for array, value in zip((stepped, H, inner), expected, strict=True):
+        np.testing.assert_allclose(array[:10], value, atol=1e-5)
+    # The places behind the items are left alone.
+    np.testing.assert_array_equal(stepped[10:], P[10:])
+
+
+def items(n_bits, n, seed):
+    """Bits (n, n_bits) bool, codes (n, words), and which items are similar, (n, n)."""
+    rng = np.random.default_rng(seed)
+    bits = rng.random((n, n_bits)) < 0.5
+    y = rng.integers(3, size=n)
+    return bits, information.pack(bits.astype(float)), y[:, None] == y
+
+
 @pytest.mark.parametrize("n_bits", [3, 64, 70, 130])
-def test_distances_and_information(n_bits):
-    rng = np.random.default_rng(0)
-    bits = rng.random((15, n_bits)) < 0.5
-    y = rng.integers(3, size=15)
-    codes = np.ascontiguousarray(mihash._pack(bits.astype(float)).T)
-    d = np.empty(15, np.uint64)
-    mihash._distances(codes, 4, d)
-    np.testing.assert_array_equal(d, (bits != bits[4]).sum(axis=1))
-    c = np.arange(16)
-    T = c * np.log2(np.maximum(c, 1))
-    similar = y[:, None] == y
-    assert (
-        abs(
-            mihash._information(codes, similar, n_bits, T)
-            - naive.information(bits, similar)
-        )
-        < 1e-9
+def test_histograms_and_information(n_bits):
+    bits, codes, similar = items(n_bits, 15, 0)
+    # There is room for more items than there are.
+    room = np.zeros((18, 18), bool)
+    room[:15, :15] = similar
+    counts = information.histograms(codes, room, n_bits)
+    np.testing.assert_array_equal(counts[:15], naive.histograms(bits, similar))
+    assert not counts[15:].any()
+    value = information.mean_information(counts[:15])
+    assert abs(value - naive.information(bits, similar)) < 1e-9
+
+
+@pytest.mark.parametrize("x", [0, 1, 2**63, 2**64 - 1, 0x0123456789ABCDEF])
+def test_popcount(x):
+    with np.errstate(over="ignore"):
+        assert information._popcount(np.uint64(x)) == x.bit_count()
+
+
+@pytest.mark.parametrize("n_bits", [3, 70])
+def test_replacing_items_equals_counting_again(n_bits):
+    # Twelve items come to be fifteen. Three come in free places, two in the place of others.
+    bits, codes, similar = items(n_bits, 15, 0)
+    new = np.array([4, 9, 12, 13, 14])
+    _, other_codes, other_similar = items(n_bits, 15, 1)
+    old = np.arange(12)
+    kept = np.setdiff1d(old, new)
+    before_codes = np.zeros_like(codes)
+    before_codes[:12] = other_codes[:12]
+    before_codes[kept] = codes[kept]
+    before_similar = np.zeros_like(similar)
+    before_similar[:12, :12] = other_similar[:12, :12]
+    before_similar[np.ix_(kept, kept)] = similar[np.ix_(kept, kept)]
+    counts = information.histograms(before_codes[:12], before_similar, n_bits)
+    information.replace_items(
+        new, codes[new], similar[new], 12, before_codes, before_similar, counts
     )
-    assert mihash._gain(codes.T, codes.T, similar, n_bits) == 0
+    np.testing.assert_array_equal(counts, naive.histograms(bits, similar))
+    np.testing.assert_array_equal(before_codes, codes)
+    np.testing.assert_array_equal(before_similar, similar)
 
 
 @pytest.mark.parametrize("labels", ["integers", "strings", "sets"])
@@ -158,6 +221,11 @@ def test_mihash_equals_recomputing_everything(labels, gradient):
     np.testing.assert_allclose(model.weights_.T, used, atol=2e-4)
     assert not np.allclose(used, start, atol=0.01)
     np.testing.assert_allclose(model._P, model._items[:20] @ model._W.T, atol=1e-5)
+    # What is updated item by item equals what is computed again.
+    similar = share_label(model._labels, model._labels)
+    np.testing.assert_array_equal(model._similar, similar)
+    counts = information.histograms(model._codes, similar, 9)
+    np.testing.assert_array_equal(model._counts, counts)
 
 
 def test_hash_functions_in_use_change_only_if_they_gain_more_than_the_threshold():
@@ -576,6 +644,20 @@ def test_mihash_waits_for_a_tenth_of_its_reservoir():
     assert not np.allclose(
         short.weights_, LSH(n_bits=9, random_state=0).fit(X).weights_
     )
+
+
+def test_a_stream_shorter_than_the_warm_up_is_learned_in_steps_as_by_fit():
+    X, y = stream()
+    # The first tenth of the reservoir is more than the 80 samples.
+    whole, steps = (
+        MIHash(n_bits=9, reservoir=900, update_every=10, random_state=0)
+        for _ in range(2)
+    )
+    parts = Parts(Part(X, y), Part(X, y), Part(X[:5], y[:5]))
+    training.fit(whole, parts)
+    _, curve = training.fit_in_steps(steps, parts, [30, 60], "mAP", 1)
+    assert curve == [None, None]
+    np.testing.assert_array_equal(steps.weights_, whole.weights_)
 
 
 def test_new_strings_may_be_longer():

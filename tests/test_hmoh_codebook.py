@@ -1,19 +1,20 @@
 """Target codes: the three kinds of codebooks, growing streams, and several labels per sample."""
 
 import itertools
+import pickle
 import subprocess
 import sys
 
 import naive
 import numpy as np
 import pytest
-from helpers import KINDS, ROOT, feed, multi_stream, plain, quick, stream
+from helpers import JIT_IS_OFF, KINDS, ROOT, feed, multi_stream, plain, quick, stream
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
 import hmoh
-from hmoh import HMOH, Codebook
+from hmoh import HMOH, Codebook, hadamard
 
 
 def min_distance(targets):
@@ -246,6 +247,204 @@ def test_classes_get_targets_before_they_come_and_others_may_still_come(codebook
     after = plain(model.targets_)
     assert list(after) == ["a", "b", "c", "z", "y"]
     assert {label: after[label] for label in "abc"} == before
+
+
+# ---- tables that codebooks share -----------------------------------------------------
+
+
+def shown(book):
+    """Return all that a codebook gives out, to compare with ==."""
+    n_rows = len(book.targets)
+    rows = book.rows(list(book.targets)).tolist()
+    table = book.table[:n_rows].tolist()
+    return plain(book.targets), book.columns.tolist(), rows, table, book.order
+
+
+@pytest.mark.parametrize("codebook", KINDS)
+@pytest.mark.parametrize("n_bits", [4, 6])
+@pytest.mark.parametrize("n", [0, 3, 15, 16, 17])  # the first table has 16 rows
+def test_adding_leaves_every_other_codebook_as_it_was(codebook, n_bits, n):
+    start = Codebook(n_bits, codebook, None, 0).add(list(range(n)))
+    before = shown(start)
+    first = start.add([100, 101])
+    first_shown = shown(first)
+    # A codebook from which others were added is added to once more.
+    second = start.add(["a", "b", "c"])
+    assert shown(start) == before
+    assert shown(first) == first_shown
+    assert list(second.targets) == [*range(n), "a", "b", "c"]
+    # The names differ, so the targets are the same, in the same order.
+    targets = list(plain(second.targets).values())
+    assert targets[: n + 2] == list(plain(first.targets).values())
+    third = first.add(list(range(200, 240)))
+    assert shown(first) == first_shown
+    assert {
+        label: third.targets[label].tolist() for label in first_shown[0]
+    } == first_shown[0]
+    assert shown(start.add([100, 101])) == first_shown
+
+
+@pytest.mark.parametrize("codebook", KINDS)
+@pytest.mark.parametrize("n_bits", [4, 6, 8])
+@pytest.mark.parametrize("n", [3, 8, 15, 16, 31])
+@pytest.mark.parametrize("n_failed", [1, 20])
+def test_labels_of_a_call_that_failed_take_no_targets(
+    codebook, n_bits, n, n_failed, monkeypatch
+):
+    X, _ = stream(70)
+    spared = HMOH(n_bits, codebook=codebook, random_state=0)
+    failed = HMOH(n_bits, codebook=codebook, random_state=0)
+    for model in (spared, failed):
+        model.partial_fit(X[:n], range(n))
+
+    def fail(*args):
+        raise MemoryError
+
+    before = pickle.dumps(failed)
+    # The codebook is done when the rows of the labels are asked for.
+    for labels in (np.arange(1000, 1000 + n_failed), [2000, 5000]):
+        with monkeypatch.context() as patch:
+            patch.setattr(Codebook, "rows", fail)
+            with pytest.raises(MemoryError):
+                failed.partial_fit(X[: len(labels)], labels)
+        assert plain(failed.targets_) == plain(spared.targets_)
+        assert pickle.dumps(failed) == before
+    for labels in ([5000, 1000], list(range(n + 10))):
+        spared.partial_fit(X[: len(labels)], labels)
+        failed.partial_fit(X[: len(labels)], labels)
+        assert plain(failed.targets_) == plain(spared.targets_)
+        assert_array_equal(failed.weights_, spared.weights_)
+
+
+@pytest.mark.parametrize("codebook", ["random", "spread"])
+def test_an_error_in_the_middle_of_a_label_is_of_no_consequence(codebook, monkeypatch):
+    append = Codebook._append
+    book = Codebook(5, codebook, None, 0).add([0, 1, 2])
+    expected = shown(book.add([3]).add([4]))
+    book = Codebook(5, codebook, None, 0).add([0, 1, 2])
+
+    def fail(self, label, target):
+        if label == 9:
+            raise MemoryError
+        append(self, label, target)
+
+    monkeypatch.setattr(Codebook, "_append", fail)
+    with pytest.raises(MemoryError):
+        book.add([7, 8, 9])
+    with pytest.raises(MemoryError):
+        book.add([9])  # its column is in the list, but its target is not
+    assert shown(book.add([3]).add([4])) == expected
+
+
+# ---- many labels ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "n_bits, n_labels", [(64, 300 if JIT_IS_OFF else 10_000), (100, 200), (7, 300)]
+)
+def test_many_known_labels_have_the_targets_of_a_plain_product(n_bits, n_labels):
+    book = Codebook(n_bits, "random", n_labels, 0).add(list(range(n_labels)))
+    assert len(book.targets) == n_labels == len(set(book.columns.tolist()))
+    assert book.order == naive.order(n_bits, n_labels) != n_bits
+    targets = book.targets
+    for label in np.random.default_rng(0).integers(n_labels, size=50).tolist():
+        i = np.arange(book.order)
+        odd = np.bitwise_count(i & int(book.columns[label])) % 2
+        column = np.where(odd, -1.0, 1.0)
+        assert_array_equal(targets[label], naive.sign(column @ book.lsh))
+
+
+@pytest.mark.parametrize("codebook", KINDS)
+@pytest.mark.parametrize("n_bits", [4, 7, 12])
+@quick
+@given(
+    st.lists(st.integers(0, 120), max_size=150),
+    st.sets(st.integers(0, 149), max_size=9),
+)
+def test_targets_do_not_depend_on_the_calls_that_bring_the_labels(
+    codebook, n_bits, labels, cuts
+):
+    once = Codebook(n_bits, codebook, None, 3).add(labels)
+    each = Codebook(n_bits, codebook, None, 3)
+    for label in labels:
+        each = each.add([label])
+    parts = Codebook(n_bits, codebook, None, 3)
+    for start, stop in itertools.pairwise([0, *sorted(cuts), 150]):
+        parts = parts.add(labels[start:stop])
+    copied = (
+        Codebook(n_bits, codebook, None, 3).add(labels[:50]).copy().add(labels[50:])
+    )
+    assert shown(once) == shown(each) == shown(parts) == shown(copied)
+
+
+def test_a_label_of_a_long_open_stream_costs_no_more_than_one_of_a_short_one(
+    monkeypatch,
+):
+    transformed = []
+    copied = []
+    product = hmoh.hadamard_product
+    get_state = Codebook.get_state
+
+    def noted_product(x):
+        transformed.append(len(x))
+        return product(x)
+
+    def noted_state(self):
+        copied.append(self.n_targets)
+        return get_state(self)
+
+    monkeypatch.setattr(hmoh, "hadamard_product", noted_product)
+    monkeypatch.setattr(Codebook, "get_state", noted_state)
+    order = 512 if JIT_IS_OFF else 1 << 15
+    book = Codebook(64, "random", None, 0)
+    tables = [book.table]
+    dictionary = book._row_of
+    n = order // 2 + 100
+    for label in range(n):
+        book = book.add([label])
+        if book.table is not tables[-1]:
+            tables.append(book.table)
+    assert book.order == order
+    # Orders and tables double. So all of them together are at most twice the last.
+    orders = [128]
+    while orders[-1] < order:
+        orders.append(2 * orders[-1])
+    assert transformed == orders
+    sizes = [len(table) for table in tables]
+    assert sizes == [16 << k for k in range(len(sizes))] and sizes[-1] == order
+    assert copied == []
+    assert book._row_of is dictionary
+    assert np.shares_memory(book.queue, book.add(["new"]).queue)
+    assert len({target.tobytes() for target in book.targets.values()}) == n
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="needs RLIMIT_AS")
+def test_spread_of_twenty_thousand_classes_needs_less_than_a_gigabyte():
+    script = """
+import resource
+from hmoh import Codebook
+book = Codebook(4, "spread", 3, 0)  # all is compiled and imported
+pages = int(open("/proc/self/statm").read().split()[0])
+limit = pages * resource.getpagesize() + 1_000_000_000
+resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+book = Codebook(64, "spread", 20_000, 0).add(list(range(20_000)))
+assert book.n_draws == 1, book.n_draws
+assert len(book.targets) == 20_000
+"""
+    subprocess.run([sys.executable, "-c", script], cwd=ROOT, check=True)
+
+
+def test_spread_says_how_many_draws_it_compared(monkeypatch):
+    # A product that is fast with the JIT off too.
+    monkeypatch.setattr(hmoh, "hadamard_product", lambda x: hadamard(len(x)) @ x)
+    assert Codebook(6, "spread", 10, 0).n_draws == hmoh.DRAWS
+    assert 1 < Codebook(50, "spread", 200, 0).n_draws < hmoh.DRAWS
+    assert Codebook(8, "spread", 5, 0).n_draws == 1  # nothing is drawn
+    assert Codebook(6, "random", 10, 0).n_draws == 1
+    assert Codebook(6, "spread", None, 0).n_draws == 1
+    book = Codebook(50, "spread", 200, 0)
+    assert book.add([1, 2]).copy().n_draws == book.n_draws
 
 
 # ---- several labels per sample -------------------------------------------------------

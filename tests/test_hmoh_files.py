@@ -74,7 +74,13 @@ def test_classes_named_late_do_not_change_what_a_file_gives_back(tmp_path):
 
 @pytest.mark.parametrize(
     "name, value",
-    [("n_bits", 16), ("n_bits", 4), ("codebook", "ordered"), ("batch_size", 2)],
+    [
+        ("n_bits", 16),
+        ("n_bits", 4),
+        ("codebook", "ordered"),
+        ("batch_size", 2),
+        ("memory", 9),
+    ],
 )
 def test_a_parameter_changed_on_the_way_cannot_slip_through_a_file(
     name, value, tmp_path

@@ -207,6 +207,7 @@ def test_classes_of_a_matrix_are_its_columns():
 WRONG_KINDS = {
     "n_bits": [True, 2.5, 8.0, "8", None, np.nan],
     "batch_size": [True, 1.5, None, "1"],
+    "memory": [True, 1.5, np.nan, [10], np.inf],
     "learning_rate": ["1", None, 1j],
     "n_classes": [2.5, True, "4"],
     "warmup": [2.5, True],
@@ -218,6 +219,7 @@ WRONG_KINDS = {
 WRONG_VALUES = {
     "n_bits": [0, -1],
     "batch_size": [0],
+    "memory": [0, -1, "all", "Auto", "10", ""],
     "learning_rate": [0, -1, np.nan, np.inf],
     "codebook": ["best", None, 3, ["random"], "Random"],
     "n_classes": [0],
@@ -241,6 +243,15 @@ def test_impossible_parameters_are_explained_and_nothing_is_begun(
         getattr(model, call)(X0, Y0)
     assert_helpful(caught.value, name, repr(value))
     assert vars(model) == vars(HMOH(**{name: value}))
+
+
+@pytest.mark.parametrize("memory", [1, 50, "auto"])
+def test_memory_without_an_average_is_an_error(memory):
+    model = HMOH(8, ensemble=False, memory=memory)
+    with pytest.raises(ValueError) as caught:
+        model.fit(X0, Y0)
+    assert_helpful(caught.value, f"memory={memory!r}", "ensemble=False")
+    model.set_params(memory=None).fit(X0, Y0)
 
 
 @pytest.mark.parametrize("call", ["fit", "partial_fit"])
@@ -286,6 +297,8 @@ def test_unfitted_use_is_an_error(maps):
         ("n_bits", 16),
         ("codebook", "ordered"),
         ("ensemble", False),
+        ("memory", 50),
+        ("memory", "auto"),
         ("batch_size", 2),
         ("learning_rate", 0.5),
         ("n_classes", 20),

@@ -129,7 +129,7 @@ def test_works_in_a_grid_search():
 
 def test_repr_makes_the_model_again():
     maps = [UnitLength(), RBF(7, center=True)]
-    model = HMOH(9, maps, "spread", False, 2, 0.5, 7, 20, 1, 5)
+    model = HMOH(9, maps, "spread", True, "auto", 2, 0.5, 7, 20, 1, 5)
     assert repr(eval(repr(model))) == repr(model)
 
 
@@ -144,7 +144,17 @@ def pickled(model):
 @pytest.mark.parametrize("n", [10, 25])
 @pytest.mark.parametrize(
     "name",
-    ["plain", "mid-batch", "growing spread", "multi", "list", "generator", "affine"],
+    [
+        "plain",
+        "mid-batch",
+        "memory",
+        "auto",
+        "growing spread",
+        "multi",
+        "list",
+        "generator",
+        "affine",
+    ],
 )
 def test_a_copy_goes_on_like_the_original(name, n, copy_of, monkeypatch):
     monkeypatch.setitem(PHASES, "affine", {"maps": Affine, "warmup": 15})

@@ -10,8 +10,10 @@ from sklearn.base import clone
 from baselines import OKH, AdaptHash, pairwise
 from hmoh import NotFittedError
 from kernels import RBF, UnitLength
-from metrics import mean_average_precision
+from metrics import hamming_histogram, mean_average_precision
+from study import training
 from study.datasets import load, split
+from study.features import Part, Parts
 
 SMALL_OKH = {"n_anchors": 12, "aggressiveness": 0.05}
 
@@ -59,30 +61,70 @@ def test_gradient_agrees_with_naive(similar, far):
         W = rng.normal(size=(12, 5)).astype(np.float32)
         pair = rng.normal(size=(2, 5)).astype(np.float32)
         G = W @ np.concatenate([W, pair]).T
-        expected = naive.gradient(G, similar, far, 0.2, 0.01)
-        made = pairwise._gradient(G, np.bool_(similar), far, 0.2, 0.01)
+        before = G.copy()
+        expected = naive.gradient(G[:, 12], G[:, 13], similar, far, 0.2)
+        made = pairwise._gradient(G, np.bool_(similar), far, 0.2)
         assert made == (expected is not None)
         n_steps += made
+        np.testing.assert_array_equal(G[:, :12], before[:, :12])
         if made:
-            np.testing.assert_allclose(G, expected, rtol=1e-4, atol=1e-5)
+            np.testing.assert_allclose(G[:, 12:], expected, rtol=1e-4, atol=1e-5)
+        else:
+            np.testing.assert_array_equal(G, before)
     assert n_steps == 0 if far == 0 else far < 12 or n_steps > 15
 
 
-def test_to_unit_length_agrees_with_naive():
-    W = np.random.default_rng(0).normal(size=(4, 30)).astype(np.float32)
-    expected = W.astype(np.float64)
-    naive.to_unit_length(expected)
-    pairwise._to_unit_length(W)
-    np.testing.assert_allclose(W, expected, rtol=1e-5)
+def test_of_equal_margins_the_first_bits_are_corrected():
+    # Six bits agree in a dissimilar pair, and four of them have to change.
+    margins = np.array([1, 3, 2, 2, 2, 1], np.float32)
+    G = np.zeros((6, 8), np.float32)
+    G[:, 6] = margins
+    G[:, 7] = margins
+    assert pairwise._gradient(G, np.bool_(False), 3.5, 0.2)
+    assert naive.wrong_bits(margins, margins, False, 3.5) == [1, 2, 3, 4]
+    np.testing.assert_array_equal(G[:, 6] != 0, [0, 1, 1, 1, 1, 0])
+    G[:, 6] = margins
+    G[:, 7] = margins
+    assert pairwise._gradient(G, np.bool_(False), 2.0, 0.2)
+    np.testing.assert_array_equal(G[:, 6] != 0, [0, 1, 1, 0, 0, 0])
 
 
-def test_to_unit_length_of_zero_and_of_vanishing_weights():
-    W = np.array([[0, 0], [3, 1e-35]], np.float32)
-    pairwise._to_unit_length(W)
+def test_penalty_agrees_with_naive():
+    G = np.random.default_rng(0).normal(size=(4, 6)).astype(np.float32)
+    expected = naive.penalty(G[:, :4], 0.3)
+    last = G[:, 4:].copy()
+    pairwise._penalty(G, 0.3)
+    np.testing.assert_allclose(G[:, :4], expected, atol=1e-6)
+    np.testing.assert_array_equal(G[:, 4:], last)
+
+
+def test_descend_agrees_with_naive():
+    W, V = np.random.default_rng(0).normal(size=(2, 4, 30)).astype(np.float32)
+    expected = naive.descend(V, W)
+    pairwise._descend(V, W)
+    np.testing.assert_allclose(W, expected, rtol=1e-4, atol=1e-6)
+
+
+def test_zero_and_vanishing_weights_become_zero():
+    W = np.array([[2, 0], [3, 1e-35]], np.float32)
+    V = np.array([[2, 0], [0, 0]], np.float32)
+    pairwise._descend(V, W)
     np.testing.assert_array_equal(W, [[0, 0], [1, 0]])
 
 
-@pytest.mark.parametrize("n_bits", [1, 5, 16])
+@pytest.mark.parametrize("n_columns", [1, 64, 65, 150])
+def test_columns_of_a_symmetric_product_are_completed(n_columns):
+    W = np.random.default_rng(0).normal(size=(160, 9)).astype(np.float32)
+    expected = np.full((160, 162), np.float32(7))
+    expected[:, :160] = W @ W.T
+    G = np.full((160, 162), np.float32(7))
+    G[:, n_columns:160] = expected[:, n_columns:160]
+    pairwise._complete(W, n_columns, G)
+    np.testing.assert_allclose(G, expected, atol=1e-4)
+
+
+# From 129 bits up the products are computed in parts.
+@pytest.mark.parametrize("n_bits", [1, 5, 16, 140])
 def test_adapt_hash_agrees_with_the_formula(n_bits):
     X, y = classes()
     start = (
@@ -181,6 +223,60 @@ def test_okh_is_saved_while_it_waits(feature_map, tmp_path):
     ).partial_fit(X[9:], y[9:])
     expected = make(OKH, feature_map=feature_map).partial_fit(X, y)
     np.testing.assert_allclose(model.weights_, expected.weights_, atol=1e-5)
+
+
+def test_okh_encodes_kernel_features_as_it_encodes_samples():
+    # More rows than one block.
+    X, y = classes(9000)
+    model = make(OKH, feature_map=UnitLength()).fit(X[:90], y[:90])
+    blocks = model.kernel_blocks(X)
+    assert [Z.shape for Z in blocks] == [(8192, 13), (808, 13)]
+    np.testing.assert_array_equal(model.transform_blocks(blocks), model.transform(X))
+    # They stay the same while the model learns.
+    model.partial_fit(X[90:300], y[90:300])
+    np.testing.assert_array_equal(model.transform_blocks(blocks), model.transform(X))
+    with pytest.raises(NotFittedError, match="seen 5 of 12 warm-up"):
+        make(OKH).partial_fit(X[:5], y[:5]).kernel_blocks(X)
+
+
+def test_kernel_features_are_computed_once_for_the_same_anchors(monkeypatch):
+    X, y = classes()
+    calls = []
+    kernel = OKH._kernel
+
+    def counted(self, Z):
+        calls.append(len(Z))
+        return kernel(self, Z)
+
+    def evaluate(parts, **params):
+        """Return how many features evaluation computed, and check the histogram."""
+        model = make(OKH, **params).fit(*parts.stream)
+        expected = hamming_histogram(
+            model.transform(parts.queries.X),
+            model.transform(parts.database.X),
+            parts.queries.y,
+            parts.database.y,
+            model.n_bits,
+        )
+        calls.clear()
+        found = training.evaluate(model, parts, 1)
+        np.testing.assert_array_equal(found.items, expected.items)
+        np.testing.assert_array_equal(found.relevant, expected.relevant)
+        return sum(calls)
+
+    monkeypatch.setattr(OKH, "_kernel", counted)
+    monkeypatch.setattr(training, "_last_kernel", None)
+    parts = Parts(Part(X, y), Part(X[20:], y[20:]), Part(X[:20], y[:20]))
+    assert evaluate(parts) == 90
+    assert evaluate(parts) == 0
+    assert evaluate(parts, n_bits=17, random_state=3) == 0
+    assert evaluate(parts, bandwidth="published") == 90
+    assert evaluate(parts, bandwidth="published", n_anchors=11) == 90
+    others = Parts(parts.stream, Part(X[20:80], y[20:80]), parts.queries)
+    assert evaluate(others, bandwidth="published", n_anchors=11) == 80
+    # With its own map the model gets other features.
+    assert evaluate(others, feature_map=UnitLength()) == 80
+    assert evaluate(others, feature_map=UnitLength()) == 80
 
 
 def test_okh_needs_as_many_samples_as_anchors():

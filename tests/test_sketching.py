@@ -36,13 +36,38 @@ def stream(n=230, d=20, seed=0):
 # ---- the parts and their twins -------------------------------------------------------
 
 
-@pytest.mark.parametrize("shape", [(16, 20), (16, 5), (6, 20), (8, 20), (16, 1)])
+SHAPES = [(16, 20), (16, 12), (16, 5), (6, 20), (8, 20), (7, 5), (16, 1)]
+
+
+@pytest.mark.parametrize("shape", SHAPES)
 def test_shrink_agrees_with_naive(shape):
     B = np.random.default_rng(0).normal(size=shape) * 10.0 ** -np.arange(shape[1])
     ours = sketching._shrink(B, 8)
     expected = naive.shrink(B, 8)
     np.testing.assert_allclose(ours.T @ ours, expected.T @ expected, atol=1e-10)
     assert len(ours) == min(8, len(B))
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_principal_directions_agree_with_a_full_decomposition(shape):
+    model = make(SketchHash, n_bits=min(4, shape[1])).fit(stream(d=shape[1]))
+    model.sketch_ = np.random.default_rng(0).normal(size=shape)
+    _, _, Vt = np.linalg.svd(model.sketch_, full_matrices=False)
+    expected = Vt[: model.n_bits].T
+    expected *= np.sign(np.take_along_axis(expected, abs(expected).argmax(0)[None], 0))
+    np.testing.assert_allclose(model._principal_directions(), expected, atol=1e-10)
+
+
+@pytest.mark.parametrize("shape", [(5, 20), (16, 12)])
+def test_directions_that_the_sketch_does_not_have_are_zero(shape):
+    model = make(SketchHash).fit(stream(d=shape[1]))
+    A = np.random.default_rng(0).normal(size=(3, shape[1]))
+    model.sketch_ = np.zeros(shape)
+    model.sketch_[:3] = A
+    V = model._principal_directions()
+    assert V.shape[1] <= 6
+    np.testing.assert_allclose(V[:, :3].T @ V[:, :3], np.eye(3), atol=1e-10)
+    assert not V[:, 3:].any()
 
 
 @pytest.mark.parametrize("batch", [5, 12, 50])
