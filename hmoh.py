@@ -1777,6 +1777,13 @@ class HMOH(CodebookHasher):
         self.n_threads = n_threads
         self.random_state = random_state
 
+    def set_params(self, **params):
+        """Set parameters by the names of `get_params`: all of them, or none on an error."""
+        super().set_params(**params)
+        if "_functions" in vars(self):
+            self._functions = None  # they depend on `ensemble`
+        return self
+
     @property
     def _update_size(self) -> int:
         return self.batch_size

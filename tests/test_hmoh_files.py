@@ -1,5 +1,6 @@
 """Save and load: learning continues exactly, old files load, damaged files are refused."""
 
+import copy
 import gc
 import json
 import os
@@ -13,6 +14,7 @@ from helpers import (
     Affine,
     assert_helpful,
     assert_same,
+    assert_same_state,
     phase,
     plain,
     stream,
@@ -20,7 +22,7 @@ from helpers import (
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.preprocessing import StandardScaler
 
-from baselines import HCOH
+from baselines import HCOH, METHODS
 from hmoh import HMOH, Codebook, NotFittedError
 from kernels import RBF, UnitLength
 
@@ -107,6 +109,64 @@ def test_a_file_holds_no_pickle_and_keeps_its_name(tmp_path):
         assert all(file[name].dtype != object for name in file.files)
         assert json.loads(file["head"].item())["params"]["n_bits"] == 8
         assert file["format"].item().startswith("hmoh")
+
+
+# ---- nothing is forgotten ------------------------------------------------------------
+
+# Attributes that are neither parameters nor saved under their names.
+NOT_SAVED = {
+    "feature_map_",  # saved by the maps themselves
+    "_book",  # saved by the codebook itself
+    "_begun",  # of the parameters, which are saved
+    "_checked",
+    "_lock",
+    "_functions",  # computed from what is saved
+    "_hashing",
+}
+
+
+SMALL = {
+    "SketchHash": {"sketch_size": 20},
+    "FROSH": {"sketch_size": 20},
+    "MIHash": {"reservoir": 50},
+    "BSODH": {"batch": 50},
+    "HMOH": {"feature_map": RBF(8)},
+}
+
+
+@pytest.mark.parametrize("n", [1, 130])  # before anything is learned, and after
+@pytest.mark.parametrize("name", METHODS)
+def test_every_attribute_of_a_model_is_a_parameter_or_saved(name, n, tmp_path):
+    X, y = stream(400, 20)
+    model = METHODS[name]("mnist", n_bits=8, random_state=0)
+    model.set_params(warmup=100, **SMALL.get(name, {}))
+    model.partial_fit(X[:n], y[:n])
+    known = {*model.get_params(deep=False), *model._saved, *NOT_SAVED}
+    assert set(vars(model)) <= known
+    model.save(tmp_path / "m.npz")
+    new_map = copy.deepcopy(model.feature_map)
+    loaded = type(model).load(tmp_path / "m.npz", feature_map=new_map)
+    assert set(vars(loaded)) >= set(vars(model)) - {"_hashing"}
+    for part in (slice(n, n + 1), slice(n + 1, 370), slice(370, 371)):
+        model.partial_fit(X[part], y[part])
+        loaded.partial_fit(X[part], y[part])
+    assert set(vars(model)) <= known
+    assert_same_state(model, loaded)
+    assert_array_equal(loaded.transform(X), model.transform(X))
+
+
+def test_every_attribute_of_perceptrons_and_codebook_is_saved():
+    X, y = stream()
+    model = HMOH(8, random_state=0).fit(X, y)
+    bits = model._perceptrons
+    assert {*bits.get_state(), "shape", "memory", "horizons"} == set(vars(bits))
+    book = model._book
+    params = {"n_bits", "kind", "seed"}
+    # All that follows from the targets, the labels, the columns and Wlsh.
+    tables = {"_row_of", "_table", "_given", "_columns", "n_targets", "n_columns"}
+    aligned = {"_is_used", "_aligned"}
+    saved = set(book.get_state()) - {"labels", "targets", "columns"}
+    assert params | tables | aligned | saved == set(vars(book))
 
 
 # ---- files of the version before -----------------------------------------------------

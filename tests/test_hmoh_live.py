@@ -105,6 +105,16 @@ def test_weights_are_kept_until_the_next_update(monkeypatch):
     assert_same(HMOH(8, random_state=0).fit(X, y), model.fit(X, y), X)
 
 
+def test_weights_do_not_depend_on_whether_they_were_asked_for_before():
+    X, y = stream()
+    last = HMOH(8, ensemble=False, random_state=0).fit(X, y)
+    model = HMOH(8, random_state=0).fit(X, y)
+    average = model.transform(X)
+    assert_array_equal(model.set_params(ensemble=False).weights_, last.weights_)
+    assert_array_equal(model.transform(X), last.transform(X))
+    assert_array_equal(model.set_params(ensemble=True).transform(X), average)
+
+
 @pytest.mark.parametrize("memory", [None, 10, "auto"])
 def test_many_calls_of_one_sample_take_no_memory(memory):
     X, y = stream(1000)
