@@ -1703,7 +1703,8 @@ class HMOH(CodebookHasher):
         it is uniform over the first n steps. From then on it is exponentially weighted over
         about the last n. "auto" keeps four averages, with n = 1,000, 10,000 and 100,000 and of
         all steps, which forget after every 1,000 steps. It uses the one that lately made the
-        fewest wrong bits on samples before they were learned.
+        fewest wrong bits on samples before they were learned. Forgetting helps where classes or
+        data change. It hurts where classes never come back.
     batch_size : int
         Samples per step, the paper's n_t. An incomplete batch is kept until the next call.
     learning_rate : float
