@@ -115,7 +115,7 @@ def test_weights_do_not_depend_on_whether_they_were_asked_for_before():
     assert_array_equal(model.set_params(ensemble=True).transform(X), average)
 
 
-@pytest.mark.parametrize("memory", [None, 10, "auto"])
+@pytest.mark.parametrize("memory", [None, "auto"])
 def test_many_calls_of_one_sample_take_no_memory(memory):
     X, y = stream(1000)
     model = HMOH(16, memory=memory, random_state=0)
@@ -264,9 +264,20 @@ class Timer:
     def start(self):
         signal.setitimer(signal.ITIMER_REAL, self.rng.uniform(1e-5, self.most))
 
-    def __exit__(self, *args):
+    def stop(self):
         signal.setitimer(signal.ITIMER_REAL, 0)
+
+    def __exit__(self, *args):
+        self.stop()
         signal.signal(signal.SIGALRM, self.before)
+
+
+def compile_all(**params):
+    """Let numba compile all that the interrupted calls use; it does not bear an interrupt."""
+    X, _ = stream(100, 4)
+    model = HMOH(32, **params)
+    feed(model, X, np.arange(100), [1, 2, 3])
+    model.partial_fit(X[:3], [1, 2, 3]).transform(X)
 
 
 needs_timer = pytest.mark.skipif(
@@ -284,6 +295,7 @@ def test_an_interrupt_between_or_in_single_samples_loses_and_doubles_nothing(
     X, _ = stream(4000, 40)
     y = np.arange(4000) // 9  # new labels all the time
     params = {"memory": memory, "batch_size": batch_size, "random_state": 0}
+    compile_all(**params)
     model = HMOH(32, **params).partial_fit(X[:1], y[:1])
     twin = HMOH(32, **params).partial_fit(X[:1], y[:1])
     n_interrupts = 0
@@ -298,16 +310,16 @@ def test_an_interrupt_between_or_in_single_samples_loses_and_doubles_nothing(
                     done += 1
                     if done % 5 == 0:
                         model.transform(X[:1])
+                timer.stop()
             except KeyboardInterrupt:
                 n_interrupts += 1
-            signal.setitimer(signal.ITIMER_REAL, 0)
             assert model.n_seen_ in (done, done + 1)
             done = model.n_seen_
             if done > seen:
                 twin.partial_fit(X[seen:done], y[seen:done])
             assert_same_state(twin, model)
             assert not model._lock.locked()
-    assert n_interrupts > 50
+    assert n_interrupts > 10
     assert_same(twin, model, X)
 
 
@@ -318,6 +330,7 @@ def test_an_interrupt_in_a_long_call_finds_all_done_or_nothing(n_threads):
     X, y = stream(60_000, 16, n_labels=12)
     model = HMOH(64, Affine(5), n_threads=n_threads, random_state=0)
     model.partial_fit(X[:100], y[:100] % 3)
+    compile_all()
     before = pickle.dumps(model)
     n_interrupts = 0
     with Timer(0, 0.03) as timer:
@@ -327,9 +340,9 @@ def test_an_interrupt_in_a_long_call_finds_all_done_or_nothing(n_threads):
             try:
                 timer.start()
                 twin.partial_fit(X, y)
+                timer.stop()
             except KeyboardInterrupt:
                 n_interrupts += 1
-            signal.setitimer(signal.ITIMER_REAL, 0)
             if twin.n_seen_ == 100:
                 assert plain(twin.targets_) == plain(model.targets_)
                 for name, value in twin._state().items():
@@ -425,7 +438,7 @@ def assert_reads_are_states(read, n_calls, n_reads, d=24, n_bits=24, **params):
 @pytest.mark.parametrize("read", READS)
 @pytest.mark.parametrize("memory", [7, "auto"])
 def test_a_reader_sees_the_states_between_calls_in_their_order(read, memory):
-    assert_reads_are_states(READS[read], 2000, 300, memory=memory)
+    assert_reads_are_states(READS[read], 1000, 200, memory=memory)
 
 
 @needs_jit
