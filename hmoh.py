@@ -5,7 +5,7 @@ numpy and numba, nothing else.
 
 Every class gets a column of a Hadamard matrix as its target code. Every bit is a perceptron
 that is corrected on the samples it gets wrong. The hash functions are the average of the
-perceptron over the whole stream.
+perceptron over the stream.
 
 >>> import numpy as np
 >>> rng = np.random.default_rng(0)
@@ -150,7 +150,7 @@ def _perceptron(Z, y, C, batch, W, V, S, horizons, wrong, steps, first_bit, last
 
     Z (n, m) C (classes, bits) W V (bits, m or more) float32, S (h, bits, m or more) float64,
     y (n,) steps (1,) int64, wrong (tiles, h) float64; `batch` samples per step, `horizons` as
-    in `_horizons`. `steps` is counted on if these are all bits.
+    in `_horizons`. The steps are added to `steps` if these are all bits, else by the caller.
     """
     run, shift, ends, growth, _ = horizons
     f = np.empty(TILE, np.float32)
@@ -190,9 +190,9 @@ def _perceptron(Z, y, C, batch, W, V, S, horizons, wrong, steps, first_bit, last
 
 @compiled
 def _end_run(done, W, V, S, horizons, k):
-    """Move V into S for the TILE bits from k on, after `done` steps.
+    """Add a run that ends after `done` steps to S, and clear V, for the TILE bits from k on.
 
-    W V (bits, m) float32, S (h, bits, m) float64.
+    W V (bits, m) float32, S (h, bits, m) float64, horizons as in `_horizons`.
     """
     run, _, ends, _, keep = horizons
     length = min(run, done)
@@ -218,7 +218,8 @@ def _look(Z, i, C, label, k, S, done, ends, wrong):
     """Count the bits that each average gets wrong on sample i, before it is learned.
 
     Z (n, m) C (classes, bits) float32, S (h, bits, m) wrong (tiles, h) float64, ends (h,) int64.
-    The averages are those at the start of the run. For the sign a sum serves as well.
+    The averages are those at the start of the run. S[0] is a sum, but only its sign is needed. An
+    average that does not forget yet is the first one.
     """
     tile = k // TILE
     first = 0
@@ -263,7 +264,7 @@ def _horizons(memory) -> tuple:
     ends : (h,) int64
         The step at which each average begins to forget, its n.
     growth : (run,) float32
-        (1 - 1/n)^-age - 1 of the first average, the weight of an update in V.
+        (1 - 1/n)^-age - 1, the weight of an update in V once the first average forgets.
     keep : (h,) float64
         (1 - 1/n)^run, the part of S that remains after a run.
     """
@@ -286,9 +287,8 @@ def _padded(a: np.ndarray, dtype, offset: int = 0) -> np.ndarray:
     """Return a copy with zeros added, which starts `offset` bytes into a memory page.
 
     Zeros are added up to whole tiles of bits and whole cache lines of 16 values. Rows that
-    start at the same offset within a page compete for the same cache sets. So a row has an
-    odd number of cache lines, and W and V, which are written in turn, start half a page
-    apart.
+    start at the same offset within a page compete for the same cache sets. So a row of float32
+    has an odd number of cache lines.
     """
     n_bits = -(-a.shape[0] // TILE) * TILE
     n_lines = -(-a.shape[1] // 16) | 1
@@ -319,8 +319,7 @@ class Perceptrons:
         self.horizons = _horizons(memory)
         n_averages = len(self.horizons[2])
         self.W = _padded(np.zeros(self.shape), np.float32)
-        # Rows that are written in turn should not compete for the same cache sets. So V starts
-        # half a page after W.
+        # W and V are written in turn, so they start half a page apart.
         self.V = _padded(np.zeros(self.shape), np.float32, offset=PAGE // 2)
         averages = np.zeros((n_averages * len(self.W), n_features))
         self.S = _padded(averages, np.float64).reshape(n_averages, *self.W.shape)
@@ -353,20 +352,27 @@ class Perceptrons:
         new.steps[0] = state["steps"]
         return new
 
+    def arguments(self, Z, index, C, batch: int) -> tuple:
+        """Return the arguments of `_perceptron` to learn all bits from samples Z."""
+        # Another version of the loop would be compiled for arrays that are read-only.
+        if not Z.flags.writeable:
+            Z = Z.copy()
+        arrays = (self.W, self.V, self.S, self.horizons, self.wrong, self.steps)
+        return (Z, index, C, batch, *arrays, 0, len(self.W))
+
     def learn(self, Z, index, C, batch: int, n_threads: int = 1) -> None:
         """Learn from samples Z with targets C[index], in place."""
 
-        def learn_tiles(tiles):
-            bits = (TILE * tiles[0], TILE * (tiles[-1] + 1))
-            state = (self.W, self.V, self.S, self.horizons, self.wrong, self.steps)
-            _perceptron(Z, index, C, batch, *state, *bits)
-
+        arguments = self.arguments(Z, index, C, batch)
         n_tiles = len(self.W) // TILE
         n_threads = min(n_threads, n_tiles)
         if n_threads == 1:
-            # One call and nothing after it, so that a SIGINT finds all done or nothing.
-            learn_tiles((0, n_tiles - 1))
+            _perceptron(*arguments)
             return
+
+        def learn_tiles(tiles):
+            _perceptron(*arguments[:-2], TILE * tiles[0], TILE * (tiles[-1] + 1))
+
         # The pool is made for this call, so that a later fork is safe. The calling thread only
         # waits. When it worked too, a thread that it started often ran on the same core.
         with ThreadPoolExecutor(n_threads) as pool:
@@ -565,7 +571,10 @@ class Codebook:
 
     @property
     def table(self) -> np.ndarray:
-        """Return a target in each row of `rows`, float32, zeros up to whole tiles of bits."""
+        """Return the targets, one in each row, as float32 with zeros up to whole tiles of bits.
+
+        Rows from `n_targets` on belong to nobody, or to a codebook that was added to.
+        """
         return self._table
 
     @property
@@ -636,12 +645,12 @@ class Codebook:
         """
         n_labels = self.n_labels
         # The number of draws follows from the estimated cost, not from a clock, so that the
-        # result can be repeated. The estimate is a second at most, if one draw takes less.
+        # result can be repeated. It is what an estimated second allows, and at least one.
         size = self.order * self.n_bits
         nanoseconds = 40 * size + 0.5 * n_labels**2 * self.n_bits
         self.n_draws = int(np.clip(1e9 / nanoseconds, 1, DRAWS))
         if self.n_draws == 1:
-            self._draw(0)
+            self._draw(0)  # as below, but there is nothing to compare
             return
         best_score = None
         for _ in range(self.n_draws):
@@ -989,6 +998,13 @@ def _describe(value) -> str:
     return type(value).__name__
 
 
+def _join(parts: list[tuple]) -> tuple:
+    """Return one pair of features and labels (or None) from several."""
+    features, labels = zip(*parts, strict=True)
+    y = None if labels[0] is None else np.concatenate(labels)
+    return np.concatenate(features), y
+
+
 def _are_same(a: list, b: list) -> bool:
     """Return whether two lists hold the same objects."""
     return len(a) == len(b) and all(map(operator.is_, a, b))
@@ -1004,9 +1020,10 @@ class OnlineHasher:
     samples of the warm-up. `_saved` has the names of the attributes that are learned.
 
     The attributes of a model are one dictionary, and one dictionary is one state. `partial_fit`
-    works on a shallow copy, whose dictionary takes the model's place at the end. So `_learn`
-    assigns new arrays and never writes into old ones. A failed call changes nothing, and
-    another thread that encodes at the same time uses one whole state.
+    works on a shallow copy, whose dictionary takes the place of the model's at the end. So
+    `_learn` assigns new arrays and never writes into old ones, unless `_own` has copied them. A
+    failed call changes nothing, and another thread that encodes at the same time uses one whole
+    state.
     """
 
     needs_labels = True
@@ -1220,19 +1237,21 @@ class OnlineHasher:
 
     def _keep(self, X: np.ndarray, y: np.ndarray | None) -> None:
         """Keep samples until there are enough for the warm-up, or for an update."""
-        chunk = (X.copy(), None if y is None else y.copy())
-        self._waiting = (*self._waiting, chunk)
+        waiting = list(self._waiting)
+        joined = [(X.copy(), None if y is None else y.copy())]
+        # A chunk is joined with the last one, unless that is larger. So there are few chunks, and
+        # a sample is copied few times, also if the samples come one by one.
+        while waiting and len(waiting[-1][0]) <= sum(len(part) for part, _ in joined):
+            joined.insert(0, waiting.pop())
+        self._waiting = (*waiting, _join(joined))
 
     def _gather(self, X: np.ndarray, y: np.ndarray | None) -> tuple:
         """Return all samples that wait and these, and let none wait."""
         if not self._waiting:
             return X, y
-        parts = (*self._waiting, (X, y))
+        parts = [*self._waiting, (X, y)]
         self._waiting = ()
-        X = np.concatenate([part for part, _ in parts])
-        if y is not None:
-            y = np.concatenate([part for _, part in parts])
-        return X, y
+        return _join(parts)
 
     def _check_y(self, y, classes, n_samples: int) -> np.ndarray | None:
         if not self.needs_labels:
@@ -1319,9 +1338,9 @@ class OnlineHasher:
         self.__dict__ = vars(model)
 
     def _learn_in_blocks(self, X: np.ndarray, y: np.ndarray | None) -> None:
-        """Learn from complete updates, in blocks that bound the memory for features."""
+        """Learn from complete updates, in blocks that bound the memory for features or copies."""
         n_rows = max(len(X), 1)
-        if _named_maps(self.feature_map):
+        if _named_maps(self.feature_map) or not X.flags.writeable:
             n_rows = max(1, BLOCK_ROWS // self._update_size) * self._update_size
         for start in range(0, len(X), n_rows):
             rows = slice(start, start + n_rows)
@@ -1385,10 +1404,7 @@ class OnlineHasher:
         state = {name: vars(self)[name] for name in self._saved if name in vars(self)}
         waiting = state.pop("_waiting")
         if waiting:
-            parts = list(zip(*waiting, strict=True))
-            state["_X"] = np.concatenate(parts[0])
-            if self.needs_labels:
-                state["_y"] = np.concatenate(parts[1])
+            state["_X"], state["_y"] = _join(waiting)
         return {name: value for name, value in state.items() if value is not None}
 
     def _restore(self, state: dict) -> None:
@@ -1554,7 +1570,8 @@ def _update_from_version_1(cls: type, head: dict, state: dict) -> None:
 def _update_from_version_2(state: dict) -> None:
     """Bring the contents of a file of version 2 to version 3, in place.
 
-    In version 2 there was one average, a run had 1,024 steps, and the names were others.
+    In version 2 there was one average, and a run had 1,024 steps. How many draws "spread" had
+    compared was not noted.
     """
     if "codebook_order" in state:
         state["codebook_n_draws"] = 1
@@ -1562,9 +1579,10 @@ def _update_from_version_2(state: dict) -> None:
         return
     t = state.pop("n_steps_")
     W = state.pop("_W")
-    # The steps since the last run belong to the sum, as the steps of a run of another length.
-    since_last_run = t % 1024 - t % RUN
-    S = state.pop("_S") + since_last_run * W.astype(np.float64) - state.pop("_V")
+    # The sum of W over all steps is S + (t % 1024) W - V. With V = 0 and runs of other lengths it
+    # has to be S + (t % RUN) W.
+    difference = t % 1024 - t % RUN
+    S = state.pop("_S") + difference * W.astype(np.float64) - state.pop("_V")
     state["perceptrons_W"] = W
     state["perceptrons_V"] = np.zeros_like(W)
     state["perceptrons_S"] = S[None]
@@ -1701,10 +1719,10 @@ class HMOH(CodebookHasher):
         How long the average remembers, in steps. None is the paper's: it weighs all steps of
         the stream equally, so that it learns ever more slowly what comes late. With a number n
         it is uniform over the first n steps. From then on it is exponentially weighted over
-        about the last n. "auto" keeps four averages, with n = 1,000, 10,000 and 100,000 and of
-        all steps, which forget after every 1,000 steps. It uses the one that lately made the
-        fewest wrong bits on samples before they were learned. Forgetting helps where classes or
-        data change. It hurts where classes never come back.
+        about the last n. "auto" keeps four averages: that of all steps, and three with n = 1,000,
+        10,000 and 100,000, which forget after every 1,000 steps. It uses the one that lately
+        made the fewest wrong bits on samples before they were learned. Forgetting helps where
+        classes or data change. It hurts where classes never come back.
     batch_size : int
         Samples per step, the paper's n_t. An incomplete batch is kept until the next call.
     learning_rate : float
@@ -1808,12 +1826,13 @@ class HMOH(CodebookHasher):
     def _start(self, Z: np.ndarray) -> None:
         super()._start(Z)
         self._perceptrons = Perceptrons(self.n_bits, Z.shape[1], self.memory)
-        self._set_lock()
+        self._make_lock()
 
-    def _set_lock(self) -> None:
+    def _make_lock(self) -> None:
         # Held while the perceptrons are written or read. After `fit` it is still the same, because
-        # another thread may have it already.
-        self._lock = vars(self).get("_lock") or threading.Lock()
+        # another thread may have it already. The handler of a signal may interrupt the thread
+        # that holds it and ask for it too.
+        self._lock = vars(self).get("_lock") or threading.RLock()
         self._functions = None  # the hash functions, from when they are first asked for
 
     # The perceptrons are the only arrays that are written in place. Many samples are learned by
@@ -1834,19 +1853,22 @@ class HMOH(CodebookHasher):
         Z = model._features(X)
         index = model._target_rows(y)
         model._functions = None
-        samples = (Z, index, model._book.table, self.batch_size)
-        state = vars(model)
         perceptrons = self._perceptrons
+        table = model._book.table
+        arguments = perceptrons.arguments(Z, index, table, self.batch_size)
+        before = vars(self)
+        after = vars(model)
+        n_steps = perceptrons.steps[0]
+        # What the loop learns and the rest of the state belong together, also for the handler of
+        # a signal and after a SIGINT. Python looks for signals after a call, so not between the
+        # two lines under `try`, nor in those under `finally`.
         with self._lock:
-            before = perceptrons.steps[0]
             try:
-                perceptrons.learn(*samples)
+                self.__dict__ = after
+                _perceptron(*arguments)
             finally:
-                # A SIGINT is raised when the compiled loop has returned. What it has learned and
-                # the rest of the state belong together. No function is called here, because
-                # that is where Python would look for signals.
-                if perceptrons.steps[0] != before:
-                    self.__dict__ = state
+                if perceptrons.steps[0] == n_steps:
+                    self.__dict__ = before
 
     def _snapshot(self) -> HMOH:
         model = super()._snapshot()
@@ -1908,7 +1930,7 @@ class HMOH(CodebookHasher):
     def __setstate__(self, state: dict) -> None:
         vars(self).update(state)
         if "_perceptrons" in state:
-            self._set_lock()
+            self._make_lock()
 
     def _state(self) -> dict:
         state = super()._state()
@@ -1924,7 +1946,7 @@ class HMOH(CodebookHasher):
         if learned:
             shape = learned["W"].shape
             state["_perceptrons"] = Perceptrons.from_state(*shape, self.memory, learned)
-            self._set_lock()
+            self._make_lock()
         super()._restore(state)
 
 

@@ -208,7 +208,7 @@ BEFORE_THE_LOOP = {
     "rows of labels": (Codebook, "rows"),
     "labels": (Codebook, "add"),
     "copy": (hmoh.Perceptrons, "copy"),
-    "learn": (hmoh.Perceptrons, "learn"),
+    "arguments": (hmoh.Perceptrons, "arguments"),
     "loop": (hmoh, "_perceptron"),
     "features": (HMOH, "_features"),
     "check": (hmoh, "check_labels"),
@@ -280,6 +280,21 @@ def compile_all(**params):
     model.partial_fit(X[:3], [1, 2, 3]).transform(X)
 
 
+def is_free(lock):
+    """Return whether another thread gets the lock."""
+    found = []
+
+    def try_it():
+        found.append(lock.acquire(blocking=False))
+        if found[0]:
+            lock.release()
+
+    thread = threading.Thread(target=try_it)
+    thread.start()
+    thread.join()
+    return found[0]
+
+
 needs_timer = pytest.mark.skipif(
     not hasattr(signal, "setitimer"), reason="needs setitimer"
 )
@@ -318,9 +333,66 @@ def test_an_interrupt_between_or_in_single_samples_loses_and_doubles_nothing(
             if done > seen:
                 twin.partial_fit(X[seen:done], y[seen:done])
             assert_same_state(twin, model)
-            assert not model._lock.locked()
+            assert is_free(model._lock)
     assert n_interrupts > 10
     assert_same(twin, model, X)
+
+
+@needs_jit
+@needs_timer
+def test_a_handler_of_a_signal_may_copy_and_use_the_model_while_it_learns():
+    X, _ = stream(3000, 40)
+    y = np.arange(3000) // 9
+    compile_all()
+    model = HMOH(32, random_state=0).partial_fit(X[:1], y[:1])
+    copies = []
+    rng = random.Random(0)
+
+    def note(*args):
+        copies.append(copy.copy(model))
+        model.transform(X[:1])
+        if len(copies) < 100:
+            signal.setitimer(signal.ITIMER_REAL, rng.uniform(1e-4, 2e-3))
+
+    handler = signal.signal(signal.SIGALRM, note)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 1e-4)
+        for i in range(1, len(X)):
+            model.partial_fit(X[i : i + 1], y[i : i + 1])
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, handler)
+    assert len(copies) > 10
+    twin = HMOH(32, random_state=0)
+    done = 0
+    for state in copies:
+        if state.n_seen_ > done:
+            rows = slice(done, state.n_seen_)
+            done = state.n_seen_
+            twin.partial_fit(X[rows], y[rows])
+        assert_same_state(twin, state)
+
+
+@needs_jit
+def test_read_only_samples_need_no_other_loop():
+    X, y = stream(100)
+    expected = HMOH(8, random_state=0).fit(X, y)
+    n_loops = len(hmoh._perceptron.signatures)
+    X.flags.writeable = False
+    model = HMOH(8, random_state=0).fit(X, y)
+    assert_same(expected, model, X)
+    model.partial_fit(X[:1], y[:1])
+    assert len(hmoh._perceptron.signatures) == n_loops
+
+
+def test_samples_that_wait_are_kept_in_few_chunks():
+    X, y = stream(300)
+    model = HMOH(8, batch_size=299, random_state=0)
+    for i in range(298):
+        model.partial_fit(X[i : i + 1], y[i : i + 1])
+        assert len(model._waiting) <= (i + 1).bit_length()
+    model.partial_fit(X[298:], y[298:])
+    assert_same(HMOH(8, batch_size=299, random_state=0).partial_fit(X, y), model, X)
 
 
 @needs_jit
