@@ -167,6 +167,41 @@ def _count(order, is_new, Q, D, edges, Lq, Ld, multi, items, relevant):
 
 
 @_compiled
+def _expect_over_cut(whole_ties, N, N_hits, size, good, q, harmonic, ap):
+    """Set ap to the expected AP over the hits in the first q of a tie that is cut.
+
+    N, N_hits, size, good, q (n,) int64, whole_ties, harmonic, ap (n,) float64. The number h of hits
+    among the q is hypergeometric. Given h, every choice of places is equally likely, and the
+    precisions at the hits sum up to (h/q) sum_{j=1}^q (N+ + 1 + (j - 1) (h - 1)/(q - 1)) / (N + j).
+    """
+    for i in range(len(ap)):
+        least = max(0, q[i] - (size[i] - good[i]))
+        most = min(q[i], good[i])
+        if N_hits[i] + most == 0:
+            ap[i] = np.nan
+            continue
+        # P(h) up to a factor, and the sums over h of P and of P times AP.
+        p = 1.0
+        total = 0.0
+        total_ap = 0.0
+        for h in range(least, most + 1):
+            m = (h - 1) / max(q[i] - 1, 1)
+            tie = (N_hits[i] + 1) * harmonic[i] + m * (q[i] - (N[i] + 1) * harmonic[i])
+            tie *= h / max(q[i], 1)
+            total += p
+            total_ap += p * (whole_ties[i] + tie) / max(N_hits[i] + h, 1)
+            if h < most:
+                p *= (good[i] - h) / (h + 1)
+                p *= (q[i] - h) / (size[i] - good[i] - q[i] + h + 1)
+                # The factor is changed before p becomes infinite.
+                if p > 1e200:
+                    p *= 1e-200
+                    total *= 1e-200
+                    total_ap *= 1e-200
+        ap[i] = total_ap / total
+
+
+@_compiled
 def _rank_stable(Q, D, Lq, Ld, multi, top, rank, hits, precision, found):
     """Rank the rows of D in database order, and add up the precisions at the hits in ``top``.
 
@@ -802,8 +837,7 @@ def _average_precision(n, n_hits, top, normalize):
         last[:] = top
     sums = _expected_sums(n, n_hits, last)
     if normalize == "retrieved":
-        rows = zip(n, n_hits, sums, last.tolist(), strict=True)
-        return [_retrieved_ap(*row) for row in rows]
+        return _retrieved_ap(n, n_hits, sums, last)
     return sums.sum(axis=1) / _divisor(n_hits.sum(axis=1), last, normalize)
 
 
@@ -825,39 +859,27 @@ def _expected_sums(n, n_hits, last):
     return inner * (n_hits / np.maximum(n, 1))
 
 
-def _retrieved_ap(items, relevant, sums, top):
-    """Return the expected AP of one query divided by its hits among the first ``top``.
+def _retrieved_ap(n, n_hits, sums, last):
+    """Return the expected AP of each query divided by its hits among the first ``last``.
 
-    The number h of hits in the first q places of the tie that ``top`` cuts is hypergeometric. Given
-    h, every choice of places is equally likely, and the precisions at the hits sum up to
-    (h/q) sum_{j=1}^q (N+ + 1 + (j - 1) (h - 1)/(q - 1)) / (N + j).
-
-    items, relevant (r + 1,) int64, sums (r + 1,) float64: the query's row of `_expected_sums`.
+    The ties before the one that ``last`` cuts are whole. Their part is the sum of `_expected_sums`.
+    n, n_hits (n_queries, r + 1), last (n_queries,) int64, sums (n_queries, r + 1) float64.
     """
-    before = _counts_before(items)
-    # The last distance that begins before rank ``top``.
-    cut = int(np.searchsorted(before, top, side="left")) - 1
-    whole_ties = sums[:cut].sum()
-    N = int(before[cut])
-    N_hits = int(relevant[:cut].sum())
-    size = int(items[cut])
-    good = int(relevant[cut])
-    q = min(top - N, size)
-    h = np.arange(max(0, q - (size - good)), min(q, good) + 1)
-    if N_hits + h[-1] == 0:
-        return np.nan
-    # P(h + 1) / P(h), whose products give P(h) up to a factor.
-    now = h[:-1]
-    new = h[1:]
-    ratio = (good - now) * (q - now) / (new * (size - good - q + new))
-    log_p = np.concatenate([[0.0], np.cumsum(np.log(ratio))])
-    p = np.exp(log_p - log_p.max())
-    H_before, H_end = _harmonic(np.array([N, N + q]))
-    H = float(H_end - H_before)
-    m = (h - 1) / max(q - 1, 1)
-    cut_tie = h / max(q, 1) * ((N_hits + 1) * H + m * (q - (N + 1) * H))
-    ap = p * (whole_ties + cut_tie) / np.maximum(N_hits + h, 1)
-    return float(ap.sum() / p.sum())
+    before = _counts_before(n)
+    # The last distance that begins before rank ``last``.
+    cut = (before < last[:, None]).sum(axis=1) - 1
+    is_whole = np.arange(n.shape[1]) < cut[:, None]
+    whole_ties = np.where(is_whole, sums, 0).sum(axis=1)
+    at_cut = (np.arange(len(n)), cut)
+    N = before[at_cut]
+    N_hits = _counts_before(n_hits)[at_cut]
+    size = n[at_cut]
+    good = n_hits[at_cut]
+    q = np.minimum(last - N, size)
+    harmonic = _harmonic(N + q) - _harmonic(N)
+    ap = np.empty(len(n))
+    _expect_over_cut(whole_ties, N, N_hits, size, good, q, harmonic, ap)
+    return ap
 
 
 # ---- rankings with ties in database order --------------------------------------------

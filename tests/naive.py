@@ -51,6 +51,22 @@ def count(order, is_new, Q, D, edges, Lq, Ld, multi, items, relevant):
                 relevant[q, d] += is_hit[j]
 
 
+def expect_over_cut(whole_ties, N, N_hits, size, good, q):
+    """Return the expected AP of one query whose tie of `size` items is cut after q of them.
+
+    The average is over all sets of places that the good items can have in the tie.
+    """
+    scores = []
+    for places in combinations(range(size), good):
+        hits = [place for place in places if place < q]
+        total = Fraction(whole_ties)
+        for number, place in enumerate(hits):
+            total += Fraction(N_hits + 1 + number, N + 1 + place)
+        n_hits = N_hits + len(hits)
+        scores.append(total / n_hits if n_hits else Fraction(0))
+    return sum(scores) / len(scores)
+
+
 def rank_stable(Q, D, Lq, Ld, multi, top, rank, hits, precision, found):
     """Give every row its rank, and add up the precisions at hits up to rank `top`.
 

@@ -327,6 +327,29 @@ def test_expected_map_stays_exact_for_huge_ties(n, hits):
         )
 
 
+def test_the_expectation_over_a_cut_tie_agrees_with_naive():
+    cases = []
+    for size, good, q in product(range(1, 7), range(7), range(1, 7)):
+        if good <= size and q <= size:
+            cases += [
+                (5, 2, size, good, q),
+                (0, 0, size, good, q),
+                (4, 0, size, good, q),
+            ]
+    N, N_hits, size, good, q = np.array(cases).T
+    whole_ties = 0.75 * (N_hits > 0)
+    harmonic = metrics._harmonic(N + q) - metrics._harmonic(N)
+    ap = np.empty(len(cases))
+    metrics._expect_over_cut(whole_ties, N, N_hits, size, good, q, harmonic, ap)
+    for found, whole, case in zip(ap, whole_ties.tolist(), cases, strict=True):
+        if case[1] + min(case[3], case[4]) == 0:
+            assert np.isnan(found)
+        else:
+            assert found == pytest.approx(
+                float(naive.expect_over_cut(whole, *case)), rel=1e-12
+            )
+
+
 def test_retrieved_stays_exact_for_a_huge_cut_tie():
     size, good, q = 20_000, 7_000, 300  # 100 hits out of 100 before it
     expected = 0.0
