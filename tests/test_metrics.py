@@ -5,6 +5,7 @@ import multiprocessing
 import pickle
 import warnings
 from concurrent.futures import ThreadPoolExecutor
+from fractions import Fraction
 from itertools import product
 from typing import NamedTuple
 
@@ -327,6 +328,26 @@ def test_expected_map_stays_exact_for_huge_ties(n, hits):
         )
 
 
+@pytest.mark.parametrize("a", [0, 1, 30, 62, 63, 64, 65, 1000, 10**6, 10**9, 10**15])
+@pytest.mark.parametrize("n", [0, 1, 2, 3, 40, 500])
+def test_parts_of_the_harmonic_series_keep_their_digits(a, n):
+    exact = sum((Fraction(1, i) for i in range(a + 1, a + n + 1)), Fraction(0))
+    found = metrics._harmonic_between(np.array([a]), np.array([a + n]))
+    assert found[0] == pytest.approx(float(exact), rel=1e-13, abs=0)
+
+
+def test_hits_that_tie_at_the_end_of_a_huge_database_have_a_small_positive_ap():
+    items = np.array([[10**9, 3]])
+    relevant = np.array([[0, 2]])
+    histogram = metrics.HammingHistogram(items, relevant)
+    # The two hits are at two of the last three ranks.
+    ap = Fraction(0)
+    for i, j in [(1, 2), (1, 3), (2, 3)]:
+        ap += Fraction(1, 10**9 + i) + Fraction(2, 10**9 + j)
+    found = histogram.mean_average_precision()
+    assert found == pytest.approx(float(ap / 6), rel=1e-6)
+
+
 def test_the_expectation_over_a_cut_tie_agrees_with_naive():
     cases = []
     for size, good, q in product(range(1, 7), range(7), range(1, 7)):
@@ -338,7 +359,7 @@ def test_the_expectation_over_a_cut_tie_agrees_with_naive():
             ]
     N, N_hits, size, good, q = np.array(cases).T
     whole_ties = 0.75 * (N_hits > 0)
-    harmonic = metrics._harmonic(N + q) - metrics._harmonic(N)
+    harmonic = metrics._harmonic_between(N, N + q)
     ap = np.empty(len(cases))
     metrics._expect_over_cut(whole_ties, N, N_hits, size, good, q, harmonic, ap)
     for found, whole, case in zip(ap, whole_ties.tolist(), cases, strict=True):
