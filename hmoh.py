@@ -30,6 +30,7 @@ from __future__ import annotations
 
 import copy
 import inspect
+import itertools
 import json
 import math
 import operator
@@ -64,6 +65,7 @@ BLOCK_ROWS = 8192  # samples mapped to features, or encoded, at a time
 DRAWS = 2000  # codebooks, or targets, that "spread" chooses from
 FAR_PAIRS = 200_000  # distances that "spread" computes for a label of an open stream
 FAR_LABELS = 1000  # labels of an open stream after which "spread" is "random"
+FREE_TRIES = 16  # random codes that are tried to find one that no label has
 HORIZONS = (None, 100_000, 10_000, 1_000)  # that memory="auto" chooses from
 LOOK = 64  # "auto" looks at one of so many steps
 LATELY = 256  # "auto" judges by about so many looks
@@ -507,8 +509,9 @@ class Codebook:
     The order r* is the smallest power of two, from 2 on, that is at least the code length
     and the number of labels (Eq. 10). If r* is not the code length, a column c becomes
     sign(Wlsh^T c) with a Gaussian Wlsh (Eq. 11). When the columns run out, the order doubles:
-    new labels get columns of the upper half, with a new Wlsh. Targets that were given never
-    change.
+    new labels get columns of the upper half, with a new Wlsh. If such a label's target is that of
+    another label, it is drawn again, as long as there are unused codes. Targets that were given
+    never change.
 
     Parameters
     ----------
@@ -696,27 +699,24 @@ class Codebook:
         is_open_stream = not self.n_labels
         if self.kind == "spread" and is_open_stream and self.lsh.size:
             target = self._far_target(target)
-        while self.grown and self._is_taken(target):
-            self._set_lsh(self.rng.normal(size=self.lsh.shape))
-            target = self._aligned_column(column)
+        if self.grown and self._is_taken(target):
+            target = self._free_target()
         self._columns.append(column)
         self.n_columns += 1
         self.queue = self.queue[1:]
         self._append(label, target)
 
     def _far_target(self, target: np.ndarray) -> np.ndarray:
-        """Return the best of many candidates, measured against the targets already given.
+        """Return the best of many random codes, measured against the targets already given.
 
-        The signs of a column under a new Wlsh are independent, and +1 or -1 with equal
-        probability. So random signs are drawn instead of whole matrices. From 100 targets on
-        there are fewer candidates, so that a label costs no more than FAR_PAIRS distances. After
-        FAR_LABELS labels the target is the given one.
+        From 100 targets on there are fewer of them, so that a label costs no more than FAR_PAIRS
+        distances. After FAR_LABELS labels the target is the given one.
         """
         n = self.n_targets
         if n == 0 or n > FAR_LABELS:
             return target
         n_candidates = min(DRAWS, FAR_PAIRS // n)
-        candidates = _sign(self.rng.integers(2, size=(n_candidates, self.n_bits)))
+        candidates = self._random_targets(n_candidates)
         distance = _hamming(candidates, self._table[:n, : self.n_bits])
         crowding = np.square(self.n_bits - 2 * distance).sum(axis=1)
         best_first = np.lexsort((crowding, -distance.min(axis=1)))
@@ -728,6 +728,28 @@ class Codebook:
         padded = np.zeros(self._table.shape[1], np.float32)
         padded[: self.n_bits] = target
         return room and padded.tobytes() in self._given
+
+    def _random_targets(self, n: int) -> np.ndarray:
+        """Return random codes (n, n_bits).
+
+        The signs of a column under a new Wlsh are independent, and +1 or -1 with equal
+        probability. So signs are drawn, and no matrices.
+        """
+        return _sign(self.rng.integers(2, size=(n, self.n_bits)))
+
+    def _free_target(self) -> np.ndarray:
+        """Return a random code that no label has, or after some tries the nearest such code."""
+        for target in self._random_targets(FREE_TRIES):
+            if not self._is_taken(target):
+                return target
+        bits = self.rng.permutation(self.n_bits)
+        for n_flipped in range(1, self.n_bits + 1):
+            for which in itertools.combinations(bits, n_flipped):
+                code = target.copy()
+                code[list(which)] *= -1
+                if not self._is_taken(code):
+                    return code
+        raise AssertionError("there is room, but no code is free")
 
     def add_sets(self, sets: list[tuple[int, ...]]) -> Codebook:
         """Return a codebook that has targets for these sets of labels 0..L-1 too (Sec. 3.6).

@@ -221,6 +221,25 @@ def test_spread_finds_a_free_target_on_a_nearly_full_open_stream(monkeypatch):
     assert len({target.tobytes() for target in book.targets.values()}) == 64
 
 
+@pytest.mark.parametrize("n_tries", [1, 16])
+def test_the_last_unused_codes_are_found(n_tries, monkeypatch):
+    monkeypatch.setattr(hmoh, "FREE_TRIES", n_tries)
+    book = Codebook(8, "random", None, 0).add(list(range(300)))
+    targets = [target.tobytes() for target in book.targets.values()]
+    # LSH may give two of the first labels the same target, as in the paper.
+    assert len(set(targets[8:256])) == 248
+    assert len(set(targets)) == 256
+
+
+def test_a_target_that_is_taken_does_not_change_the_alignment_of_others():
+    book = Codebook(3, "random", None, 0).add(list(range(4)))
+    lsh = []
+    for label in range(4, 8):
+        book = book.add([label])
+        lsh.append(book.lsh)
+    assert len({id(matrix) for matrix in lsh}) == 1
+
+
 @pytest.mark.parametrize("codebook", KINDS)
 def test_number_of_classes_sets_the_order_from_the_start(codebook):
     X = np.ones((10, 2))
