@@ -11,6 +11,7 @@ import gzip
 import hashlib
 import os
 import tempfile
+import zlib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -372,6 +373,10 @@ def _read_mat73(path: Path, names: Sequence[str]) -> dict[str, np.ndarray]:
     return found
 
 
+# What gzip and the parser raise for damaged files.
+DAMAGE = (EOFError, IndexError, KeyError, OSError, ValueError, zlib.error)
+
+
 def read_idx(path: Path) -> np.ndarray:
     """Read the array of an idx file, the format of MNIST, compressed with gzip or not.
 
@@ -383,7 +388,7 @@ def read_idx(path: Path) -> np.ndarray:
         if raw[:2] == b"\x1f\x8b":
             raw = gzip.decompress(raw)
         return _parse_idx(raw)
-    except (EOFError, IndexError, KeyError, OSError, ValueError) as error:
+    except DAMAGE as error:
         raise ValueError(f"{path} is not a complete idx file ({error})") from error
 
 

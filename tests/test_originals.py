@@ -148,6 +148,8 @@ def test_idx_files(dtype, pack, tmp_path):
         pack(raw[:6]),
         b"",
         raw[:3],
+        # The data within gzip are damaged.
+        b"\x1f\x8b\x08" + bytes(7) + b"\xff" * 20,
     ]
     for damaged in damaged_files:
         path.write_bytes(damaged)
