@@ -190,7 +190,8 @@ def _perceptron(Z, y, C, batch, W, V, S, horizons, wrong, steps, first_bit, last
         steps[0] += -(-len(Z) // batch)
 
 
-@compiled
+# Inlined, because it compiles faster so.
+@njit(inline="always")
 def _end_run(done, W, V, S, horizons, k):
     """Add a run that ends after `done` steps to S, and clear V, for the TILE bits from k on.
 
@@ -215,7 +216,8 @@ def _end_run(done, W, V, S, horizons, k):
             V[q, j] = 0
 
 
-@compiled
+# Inlined, because it compiles faster so.
+@njit(inline="always")
 def _look(Z, i, C, label, k, S, done, ends, wrong):
     """Count the bits that each average gets wrong on sample i, before it is learned.
 
