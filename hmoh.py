@@ -1614,6 +1614,12 @@ def _update_from_version_2(state: dict) -> None:
     state["perceptrons_steps"] = t
 
 
+def _pop_prefixed(state: dict, prefix: str) -> dict:
+    """Remove the entries whose names have the prefix, and return them without it."""
+    names = [name for name in state if name.startswith(prefix)]
+    return {name.removeprefix(prefix): state.pop(name) for name in names}
+
+
 class CodebookHasher(OnlineHasher):
     """Base class of the methods that learn the target codes of a Hadamard codebook.
 
@@ -1697,9 +1703,7 @@ class CodebookHasher(OnlineHasher):
         return state
 
     def _restore(self, state: dict) -> None:
-        prefix = "codebook_"
-        names = [name for name in state if name.startswith(prefix)]
-        book = {name.removeprefix(prefix): state.pop(name) for name in names}
+        book = _pop_prefixed(state, "codebook_")
         labels = state.pop("labels", None)  # in files of version 1
         targets = state.pop("targets", None)
         super()._restore(state)
@@ -1820,13 +1824,6 @@ class HMOH(CodebookHasher):
         self.n_threads = n_threads
         self.random_state = random_state
 
-    def set_params(self, **params):
-        """Set parameters by the names of `get_params`: all of them, or none on an error."""
-        super().set_params(**params)
-        if "_functions" in vars(self):
-            self._functions = None  # they depend on `ensemble`
-        return self
-
     @property
     def _update_size(self) -> int:
         return self.batch_size
@@ -1857,7 +1854,8 @@ class HMOH(CodebookHasher):
         # another thread may have it already. The handler of a signal may interrupt the thread
         # that holds it and ask for it too.
         self._lock = vars(self).get("_lock") or threading.RLock()
-        self._functions = None  # the hash functions, from when they are first asked for
+        # `ensemble` to the hash functions, from when they are first asked for.
+        self._functions = {}
 
     # The perceptrons are the only arrays that are written in place. Many samples are learned by
     # a copy of them, which takes their place at the end. Few samples are learned in place.
@@ -1871,12 +1869,12 @@ class HMOH(CodebookHasher):
         n_threads = min(self.n_threads or _cores(), enough_work)
         samples = (Z, index, self._book.table, self.batch_size)
         self._perceptrons.learn(*samples, n_threads)
-        self._functions = None
+        self._functions = {}
 
     def _learn_few(self, model: HMOH, X: np.ndarray, y: np.ndarray) -> None:
         Z = model._features(X)
         index = model._target_rows(y)
-        model._functions = None
+        model._functions = {}
         perceptrons = self._perceptrons
         table = model._book.table
         arguments = perceptrons.arguments(Z, index, table, self.batch_size)
@@ -1896,10 +1894,10 @@ class HMOH(CodebookHasher):
 
     def _snapshot(self) -> HMOH:
         model = super()._snapshot()
-        if model._functions is None:
+        if model.ensemble not in model._functions:
             with self._lock:
                 model = super()._snapshot()
-                model._functions = model._hash_functions()
+                model._functions[model.ensemble] = model._hash_functions()
         return model
 
     def _hash_functions(self) -> np.ndarray:
@@ -1914,7 +1912,7 @@ class HMOH(CodebookHasher):
         return self._perceptrons.get_state()["W"]
 
     def _decide(self, Z: np.ndarray) -> np.ndarray:
-        return Z @ self._functions.T
+        return Z @ self._functions[self.ensemble].T
 
     def decision_function(self, X) -> np.ndarray:
         """Return the (n, n_bits) float32 values whose signs are the codes."""
@@ -1924,7 +1922,7 @@ class HMOH(CodebookHasher):
     def weights_(self) -> np.ndarray:
         """Return the hash functions, (m, n_bits) float32: the average of W, or the last W."""
         model = self._snapshot()
-        return np.float32(model.learning_rate) * model._functions.T
+        return np.float32(model.learning_rate) * model._functions[model.ensemble].T
 
     @property
     def n_steps_(self) -> int:
@@ -1964,9 +1962,7 @@ class HMOH(CodebookHasher):
         return state
 
     def _restore(self, state: dict) -> None:
-        prefix = "perceptrons_"
-        names = [name for name in state if name.startswith(prefix)]
-        learned = {name.removeprefix(prefix): state.pop(name) for name in names}
+        learned = _pop_prefixed(state, "perceptrons_")
         if learned:
             shape = learned["W"].shape
             state["_perceptrons"] = Perceptrons.from_state(*shape, self.memory, learned)
