@@ -41,7 +41,7 @@ import threading
 import uuid
 import zipfile
 from concurrent.futures import ThreadPoolExecutor
-from typing import NamedTuple
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numba import njit
@@ -1696,7 +1696,7 @@ class OnlineHasher:
             "n_features_in_": POSITIVE,
             "n_seen_": COUNT,
             "_seed": COUNT,
-            "_n_warmup": POSITIVE._replace(optional=started),
+            "_n_warmup": replace(POSITIVE, optional=started),
         }
         if self.needs_labels:
             common |= {"_text_labels": Form("bool"), "_n_columns": COUNT}
@@ -1746,7 +1746,8 @@ class OnlineHasher:
             n_features = width
 
 
-class Form(NamedTuple):
+@dataclass(frozen=True)
+class Form:
     """What an entry of a saved model has to be.
 
     A length in `shape` is a number, or a name that stands for one number in all entries. Numbers
@@ -1761,7 +1762,7 @@ class Form(NamedTuple):
 
     def like(self, length: int | str, optional: bool = False) -> Form:
         """Return the form of so many rows of this kind."""
-        return self._replace(shape=(length, *self.shape[1:]), optional=optional)
+        return replace(self, shape=(length, *self.shape[1:]), optional=optional)
 
 
 COUNT = Form("int64", least=0)

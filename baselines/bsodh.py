@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from hmoh import Form, check_integer, check_real
@@ -154,12 +156,12 @@ class BSODH(LinearHasher):
 
     def _forms(self, m: int, labels: Form) -> dict[str, Form]:
         if len(labels.shape) == 2:
-            labels = labels._replace(dtype="int64")
+            labels = replace(labels, dtype="int64")
         codes = Form("float64", ("classes", self.n_bits))
         return super()._forms(m, labels) | {
             "_labels": labels.like("classes", optional=True),
             "_count": Form("float64", ("classes",), least=0),
-            "_code": codes._replace(least=-1, most=1),
+            "_code": replace(codes, least=-1, most=1),
             "_sum": codes,
             "_gram": Form("float64", (self.n_bits, self.n_bits)),
         }

@@ -367,7 +367,7 @@ def test_codes_of_shared_kernel_features_are_equal_up_to_rounding(small):
     np.testing.assert_allclose(model.weights_, own.weights_, atol=1e-3)
     codes = model.transform(parts.database.X)
     own_codes = own.transform(data.features[rows.database])
-    different = np.bitwise_count(codes ^ own_codes).sum() / (64 * len(codes))
+    different = np.unpackbits(codes ^ own_codes).sum() / (64 * len(codes))
     assert different < 1e-3
 
 

@@ -282,7 +282,8 @@ def test_faiss_takes_the_codes_finds_what_nearest_finds_and_gives_them_back(
     theirs, found = index.search(codes[:20], 30)  # its order of ties is its own
     assert_array_equal(theirs, distances)
     assert_array_equal(
-        np.bitwise_count(codes[:20, None] ^ codes[20:][found]).sum(axis=2), distances
+        np.unpackbits(codes[:20, None] ^ codes[20:][found], axis=2).sum(axis=2),
+        distances,
     )
 
 
