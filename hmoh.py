@@ -28,20 +28,27 @@ Reading guide
 
 from __future__ import annotations
 
+import contextlib
 import copy
+import hashlib
 import inspect
 import itertools
 import json
 import math
 import operator
 import os
+import pickle
 import threading
 import uuid
+import warnings
 import zipfile
 from concurrent.futures import ThreadPoolExecutor
 
+import numba
 import numpy as np
 from numba import njit
+from numba.core.caching import CompileResultCacheImpl, FunctionCache
+from numba.core.serialize import dumps
 
 __all__ = [
     "HMOH",
@@ -79,6 +86,53 @@ class NotFittedError(ValueError, AttributeError):
 # ---- the perceptron (Sec. 3.5 and 3.7) -----------------------------------------------
 
 
+class _CheckedCode(CompileResultCacheImpl):
+    """Compiled code for a file, with a checksum, because damaged machine code may crash.
+
+    The checksum covers the source too. Numba writes an index before the code that it names, so
+    on a full disk a new index may name old code.
+    """
+
+    def __init__(self, function):
+        super().__init__(function)
+        self._source = repr(self.locator.get_source_stamp()).encode()
+
+    def reduce(self, result):
+        code = dumps(super().reduce(result))
+        return code, hashlib.sha256(self._source + code).digest()
+
+    def rebuild(self, context, kept):
+        code, checksum = kept
+        if checksum != hashlib.sha256(self._source + code).digest():
+            raise ValueError("a file is damaged, or older than the source")
+        return super().rebuild(context, pickle.loads(code))
+
+
+class _DiskCache(FunctionCache):
+    """A cache that gives a warning, not an error, if it is full, read-only or damaged."""
+
+    _impl_class = _CheckedCode
+
+    def load_overload(self, *arguments):
+        return self._or_warn(super().load_overload, *arguments)
+
+    def save_overload(self, *arguments):
+        return self._or_warn(super().save_overload, *arguments)
+
+    def _or_warn(self, action, *arguments):
+        try:
+            return action(*arguments)
+        except Exception as error:  # damaged files raise nearly anything
+            # There is one warning per process. The files that have this class share the mark.
+            if not hasattr(numba, "_hmoh_warned"):
+                numba._hmoh_warned = True
+                reason = f"{self.cache_path} failed ({type(error).__name__}: {error})"
+                way = "delete that folder, free space, or set NUMBA_CACHE_DIR to another folder"
+                text = f"the cache {reason}, so loops are compiled again; {way}."
+                warnings.warn(text, RuntimeWarning, stacklevel=2)
+            return None
+
+
 def compiled(function):
     """Compile a function on its first call, and cache it on disk where that is possible.
 
@@ -86,10 +140,11 @@ def compiled(function):
     their meaning.
     """
     options = {"nogil": True, "fastmath": {"reassoc", "contract"}}
-    try:
-        return njit(cache=True, **options)(function)
-    except RuntimeError:  # there is no folder for the cache, as in a read-only install
-        return njit(**options)(function)
+    loop = njit(**options)(function)
+    # Without a folder for the cache, as in a read-only install, there is none.
+    with contextlib.suppress(RuntimeError):
+        loop._cache = _DiskCache(function)
+    return loop
 
 
 # Inlined, because the calls took a twentieth of the time of the loop below.
