@@ -9,7 +9,10 @@ from __future__ import annotations
 
 import gzip
 import hashlib
+import importlib.util
 import os
+import subprocess
+import sys
 import tempfile
 import zlib
 from collections.abc import Sequence
@@ -34,6 +37,8 @@ BOSTON = "http://cs-people.bu.edu/hekun/data/mihash/"
 # The first bytes of a .mat file tell its version.
 MAT_STARTS = {b"MATLAB 5.0": "5", b"MATLAB 7.3": "7.3", b"\x89HDF": "7.3"}
 IDX_TYPES = {8: ">u1", 9: ">i1", 11: ">i2", 12: ">i4", 13: ">f4", 14: ">f8"}
+# After this time, a .mat file of version 5 counts as damaged. A file of 234 MB took 3 seconds.
+SECONDS = 900
 # A v7.3 matrix is read in blocks of this many rows.
 ROWS = 1 << 16
 # The paper uses the most frequent labels of NUS-WIDE.
@@ -315,7 +320,7 @@ def read_mat(path: Path, names: Sequence[str]) -> list[np.ndarray]:
     read = _read_mat5 if version == "5" else _read_mat73
     try:
         found = read(path, names)
-    except (ImportError, MemoryError):
+    except (ImportError, MemoryError, NoRoomError):
         raise
     # scipy and h5py raise nearly any exception for cut or damaged files.
     except Exception as error:
@@ -332,15 +337,63 @@ def read_mat(path: Path, names: Sequence[str]) -> list[np.ndarray]:
     return [found[name] for name in names]
 
 
+# Write variables to NUMBER.npy, and print the numbers of those that are no plain arrays.
+READ_MAT5 = """
+import sys
+import numpy as np
+from scipy.io import loadmat
+path, *names = sys.argv[1:]
+found = loadmat(path, variable_names=names)
+for number, name in enumerate(names):
+    array = np.asarray(found.get(name))
+    if name in found and array.dtype.hasobject:
+        print(number)
+    elif name in found:
+        try:
+            np.save(f"{number}.npy", array, allow_pickle=False)
+        except OSError as error:
+            print(error, file=sys.stderr)
+            sys.exit(FULL)
+"""
+FULL = 3  # the exit code of READ_MAT5 if its files cannot be written
+
+
+class NoRoomError(OSError):
+    """The temporary folder has no room for the content of a .mat file."""
+
+
 def _read_mat5(path: Path, names: Sequence[str]) -> dict[str, np.ndarray]:
-    try:
-        from scipy.io import loadmat
-    except ImportError:
+    """Read variables with scipy, in another process, because damaged files can crash it."""
+    if importlib.util.find_spec("scipy") is None:
         raise ImportError(
             f"{path} is a .mat file of version 5; `pip install scipy` to read it."
-        ) from None
-    found = loadmat(path, variable_names=list(names))
-    return {name: np.asarray(value) for name, value in found.items()}
+        )
+    script = READ_MAT5.replace("FULL", str(FULL))
+    command = [sys.executable, "-c", script, path.resolve(), *names]
+    found = {}
+    with tempfile.TemporaryDirectory(prefix="hmoh-") as folder:
+        options = {"cwd": folder, "capture_output": True, "timeout": SECONDS}
+        try:
+            done = subprocess.run(command, **options, text=True, errors="replace")
+        except subprocess.TimeoutExpired:
+            raise ValueError(f"reading took more than {SECONDS} seconds") from None
+        last_line = done.stderr.strip().rpartition("\n")[-1]
+        if done.returncode == FULL:
+            raise NoRoomError(
+                f"{folder} has no room for the content of {path} ({last_line}); "
+                "free space, or set TMPDIR to another folder."
+            )
+        if done.returncode != 0:
+            # A signal, such as a segmentation fault, has a code below 0 and leaves no line.
+            raise ValueError(last_line or f"scipy stopped with code {done.returncode}")
+        for number, name in enumerate(names):
+            file = Path(folder, f"{number}.npy")
+            if str(number) in done.stdout.split():
+                # A cell or struct: `read_mat` refuses this array by its name.
+                found[name] = np.empty(0, object)
+            elif file.exists():
+                found[name] = np.load(file, allow_pickle=False)
+    return found
 
 
 def _read_mat73(path: Path, names: Sequence[str]) -> dict[str, np.ndarray]:

@@ -3,6 +3,8 @@
 import functools
 import gzip
 import http.server
+import subprocess
+import sys
 import threading
 
 import h5py
@@ -87,6 +89,85 @@ def test_damaged_original_is_named_with_the_remedy(version, damage, folder):
     message = rf"(?s){path.name}.*delete it and run `python -m study.datasets fetch places205`"
     with pytest.raises(ValueError, match=message):
         datasets.load("places205")
+
+
+def damaged_types(tmp_path):
+    """Return a .mat file whose data have the type 40, which there is not: scipy crashes on it."""
+    path = tmp_path / "a.mat"
+    scipy.io.savemat(path, {"x": np.arange(240.0).reshape(40, 6)})
+    raw = bytearray(path.read_bytes())
+    # A tag of doubles (type 9) and their 1920 bytes.
+    place = raw.index(np.array([9, 1920], "<u4").tobytes())
+    raw[place] = 40
+    path.write_bytes(raw)
+    return path
+
+
+def test_a_mat_file_that_crashes_scipy_is_a_damaged_file(tmp_path):
+    path = damaged_types(tmp_path)
+    command = [
+        sys.executable,
+        "-c",
+        "import sys, scipy.io as s; s.loadmat(sys.argv[1])",
+    ]
+    crashed = subprocess.run([*command, path], capture_output=True).returncode
+    if crashed >= 0:
+        pytest.skip("this scipy does not crash")
+    with pytest.raises(ValueError, match=r"a\.mat is damaged.*stopped with code -"):
+        originals.read_mat(path, ["x"])
+
+
+def test_a_mat_file_that_takes_too_long_is_a_damaged_file(tmp_path, monkeypatch):
+    path = tmp_path / "a.mat"
+    scipy.io.savemat(path, {"x": np.eye(3)})
+    monkeypatch.setattr(originals, "READ_MAT5", "import time; time.sleep(60)")
+    monkeypatch.setattr(originals, "SECONDS", 0.1)
+    message = r"a\.mat is damaged.*reading took more than 0\.1 seconds"
+    with pytest.raises(ValueError, match=message):
+        originals.read_mat(path, ["x"])
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs a limit for sizes of files")
+def test_a_full_temporary_folder_is_not_taken_for_a_damaged_file(tmp_path, monkeypatch):
+    path = tmp_path / "a.mat"
+    scipy.io.savemat(path, {"x": np.eye(300)})
+    limit = """
+import resource, signal
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (5000, 5000))
+"""
+    monkeypatch.setattr(originals, "READ_MAT5", limit + originals.READ_MAT5)
+    message = r"has no room for the content of .*a\.mat .*; free space, or set TMPDIR"
+    with pytest.raises(OSError, match=message):
+        originals.read_mat(path, ["x"])
+
+
+@pytest.mark.parametrize("version", ["7.3", "idx"])
+def test_damaged_files_raise_nothing_but_the_documented_error(version, tmp_path):
+    rng = np.random.default_rng(0)
+    array = rng.normal(size=(40, 6)).astype(">f4")
+    path = tmp_path / "a.file"
+    if version == "idx":
+        header = bytes([0, 0, 13, 2]) + np.array(array.shape, ">i4").tobytes()
+        path.write_bytes(gzip.compress(header + array.tobytes()))
+    else:
+        write_mat(path, {"x": array.astype(float)}, version)
+    whole = path.read_bytes()
+    n_errors = 0
+    for _ in range(300):
+        raw = bytearray(whole)
+        for place in rng.integers(len(raw), size=rng.integers(1, 8)):
+            raw[place] = rng.integers(256)
+        path.write_bytes(raw[: rng.integers(len(raw))] if rng.random() < 0.2 else raw)
+        try:
+            if version == "idx":
+                originals.read_idx(path)
+            else:
+                originals.read_mat(path, ["x"])
+        except ValueError as error:
+            assert str(path) in str(error)
+            n_errors += 1
+    assert n_errors > 30
 
 
 def test_text_and_cells_in_a_mat_file_are_refused(tmp_path):
