@@ -2,6 +2,7 @@
 
 import functools
 import gzip
+import hashlib
 import http.server
 import subprocess
 import sys
@@ -86,7 +87,7 @@ def test_damaged_original_is_named_with_the_remedy(version, damage, folder):
         path.write_bytes(path.read_bytes()[:-700])
     if damage == "page":
         path.write_text("<!DOCTYPE html>")
-    message = rf"(?s){path.name}.*delete it and run `python -m study.datasets fetch places205`"
+    message = rf"(?s){path.name}.*delete .* and run `python -m study.datasets fetch places205`"
     with pytest.raises(ValueError, match=message):
         datasets.load("places205")
 
@@ -203,7 +204,7 @@ def test_damaged_nuswide_text_is_named(damage, folder):
     else:
         for file in (folder / "AllLabels").iterdir():
             file.unlink()
-    message = r"(BoW_int\.dat|Labels_c\d\d\.txt).*delete it and run"
+    message = r"(BoW_int\.dat|Labels_c\d\d\.txt).*delete .* and run"
     with pytest.raises(ValueError, match=message):
         datasets.load("nuswide")
 
@@ -269,11 +270,10 @@ def server(tmp_path, monkeypatch):
         thread.join()
 
 
-def point_to(monkeypatch, name, *urls):
+def point_to(monkeypatch, *urls):
     """Let `fetch` try these addresses, in this order."""
-    original = originals.ORIGINALS[name]._replace(urls=urls[:-1])
-    monkeypatch.setattr(originals, "DRIVE", urls[-1])
-    monkeypatch.setitem(originals.ORIGINALS, name, original)
+    addresses = lambda original, checksum_is_known: list(urls)  # noqa: E731
+    monkeypatch.setattr(originals.Original, "addresses", addresses)
 
 
 def test_fetch_takes_the_first_address_that_has_the_file(
@@ -284,7 +284,7 @@ def test_fetch_takes_the_first_address_that_has_the_file(
     (served / "page.mat").write_text("<!DOCTYPE html> log in, please")
     file_name = "CIFAR10_VGG16_fc7.mat"
     urls = [address + name for name in ("gone.mat", "page.mat", file_name)]
-    point_to(monkeypatch, "cifar10", *urls)
+    point_to(monkeypatch, *urls)
     monkeypatch.setenv("HMOH_DATA", str(folder / "new"))
     datasets.main(["fetch", "cifar10"])
     path = folder / "new" / file_name
@@ -293,11 +293,12 @@ def test_fetch_takes_the_first_address_that_has_the_file(
     assert str(path) in printed.out and "100%" in printed.err
     assert path.read_bytes() == (served / file_name).read_bytes()
     assert sorted(path.parent.iterdir()) == [path, note]
-    assert datasets.fingerprint("cifar10") == note.read_text().strip()
+    size = path.stat().st_size
+    assert note.read_text() == f"{datasets.fingerprint('cifar10')} {size} bytes\n"
     assert datasets.load("cifar10").features.shape == X.shape
 
     # A file that exists is not downloaded again.
-    point_to(monkeypatch, "cifar10", address + "gone.mat")
+    point_to(monkeypatch, address + "gone.mat")
     assert datasets.fetch("cifar10") == path
     assert "exists already" in capsys.readouterr().out
 
@@ -308,16 +309,87 @@ def test_fetch_takes_the_first_address_that_has_the_file(
     message = rf"{file_name} .*sha256 differs.*fetch cifar10"
     with pytest.raises(ValueError, match=message):
         datasets.load("cifar10")
-    point_to(monkeypatch, "cifar10", address + file_name)
+    point_to(monkeypatch, address + file_name)
     assert datasets.fetch("cifar10") == path
     assert datasets.load("cifar10").features.shape == X.shape
+
+
+def test_a_download_that_is_not_the_first_one_is_refused(folder, server, monkeypatch):
+    served, address = server
+    write_original("cifar10", "5", served)
+    file_name = "CIFAR10_VGG16_fc7.mat"
+    point_to(monkeypatch, address + file_name)
+    path = datasets.fetch("cifar10")
+    note = path.with_name(file_name + ".sha256")
+    noted = note.read_text()
+    sha256, size, _ = noted.split()
+
+    # A file that was exchanged: the error has the note, the file, and both ways out.
+    first = path.read_bytes()
+    write_original("cifar10", "7.3", folder)
+    with pytest.raises(ValueError, match=r"sha256 differs") as caught:
+        datasets.load("cifar10")
+    found = hashlib.sha256(path.read_bytes()).hexdigest()
+    words = [str(note), sha256, f"{size} bytes", found, f"{path.stat().st_size} bytes"]
+    words += ["delete the note", f"delete {file_name} and run"]
+    assert [word for word in words if word not in str(caught.value)] == []
+
+    # The server has another file now: it is refused, and the note stays.
+    path.unlink()
+    write_original("cifar10", "7.3", served)
+    with pytest.raises(OSError, match=r"(?s)could not be fetched.*sha256 differs") as e:
+        datasets.fetch("cifar10")
+    assert sha256 in str(e.value) and "delete the note" in str(e.value)
+    assert note.read_text() == noted and not path.exists()
+
+    # Without the note, the new file is a first download.
+    note.unlink()
+    assert datasets.fetch("cifar10").read_bytes() != first
+    assert note.read_text() != noted
+    assert datasets.load("cifar10").name == "cifar10"
+
+
+def test_notes_of_older_versions_are_read(folder):
+    write_original("cifar10", "5", folder)
+    path = folder / "CIFAR10_VGG16_fc7.mat"
+    note = path.with_name(path.name + ".sha256")
+    sha256 = hashlib.sha256(path.read_bytes()).hexdigest()
+    note.write_text(f"{sha256}\n")
+    assert datasets.load("cifar10").name == "cifar10"
+    note.write_text("")
+    with pytest.raises(ValueError, match=r"sha256 differs.*delete the note"):
+        datasets.load("cifar10")
+
+
+@pytest.mark.parametrize("known", [False, True])
+@pytest.mark.parametrize("name", originals.ORIGINALS)
+def test_http_is_tried_last_and_only_with_a_checksum(
+    name, known, tmp_path, monkeypatch
+):
+    tried = []
+
+    def fail(url, path):
+        tried.append(url)
+        raise OSError("no network")
+
+    monkeypatch.setattr(originals, "_download", fail)
+    if known:
+        file_name = originals.ORIGINALS[name].files[0]
+        (tmp_path / f"{file_name}.sha256").write_text("abc 5 bytes\n")
+    with pytest.raises(OSError, match=r"could not be fetched"):
+        originals.fetch(name, tmp_path)
+    by_http = [url.startswith("http://") for url in tried]
+    has_mirror = originals.ORIGINALS[name].mirror is not None
+    assert tried[0].startswith("https://")
+    assert by_http == sorted(by_http)
+    assert sum(by_http) == (known and has_mirror)
 
 
 def test_failed_fetch_leaves_nothing_and_says_what_to_do(folder, server, monkeypatch):
     served, address = server
     write_original("places205", "7.3", served)
     (served / "Places205_AlexNet_fc7_PCA128.mat").rename(served / "cut.mat")
-    point_to(monkeypatch, "places205", address + "gone.mat", address + "cut.mat")
+    point_to(monkeypatch, address + "gone.mat", address + "cut.mat")
     target = folder / "target"
     target.mkdir()
     monkeypatch.setenv("HMOH_DATA", str(target))
