@@ -1516,6 +1516,10 @@ class OnlineHasher:
             with open(temporary, "wb") as file:
                 np.savez(file, **arrays)
             os.replace(temporary, path)
+        except OSError as error:
+            reason = f"{path} could not be written and is as before ({error.strerror})"
+            way = "free space there, or pass another path"
+            raise OSError(error.errno, f"{reason}; {way}.") from error
         finally:
             if os.path.exists(temporary):
                 os.remove(temporary)
