@@ -39,12 +39,15 @@ import os
 import sys
 import threading
 import uuid
+import warnings
 import zipfile
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
+import numba
 import numpy as np
 from numba import njit
+from numba.core.caching import FunctionCache
 
 __all__ = [
     "COUNT",
@@ -96,6 +99,32 @@ class NotFittedError(ValueError, AttributeError):
 # ---- the perceptron (Sec. 3.5 and 3.7) -----------------------------------------------
 
 
+class _DiskCache(FunctionCache):
+    """Numba's cache on disk. If it is full, read-only or damaged, it gives one warning."""
+
+    def load_overload(self, *arguments):
+        return self._or_warn(super().load_overload, *arguments)
+
+    def save_overload(self, *arguments):
+        return self._or_warn(super().save_overload, *arguments)
+
+    def _or_warn(self, action, *arguments):
+        try:
+            return action(*arguments)
+        except Exception as error:  # damaged files raise nearly anything
+            # Numba writes the index first. On a full disk, a new one may name old code.
+            with contextlib.suppress(OSError):
+                os.remove(self._cache_file._index_path)
+            # The files of this project that have this class share the mark.
+            if not hasattr(numba, "_hmoh_warned"):
+                numba._hmoh_warned = True
+                reason = f"{self.cache_path} failed ({type(error).__name__}: {error})"
+                way = "delete that folder, free space, or set NUMBA_CACHE_DIR to another folder"
+                text = f"the cache {reason}, so loops are compiled again; {way}."
+                warnings.warn(text, RuntimeWarning, stacklevel=2)
+            return None
+
+
 def compiled(function):
     """Compile a function on its first call, and cache it on disk where that is possible.
 
@@ -103,10 +132,11 @@ def compiled(function):
     their meaning.
     """
     options = {"nogil": True, "fastmath": {"reassoc", "contract"}}
-    try:
-        return njit(cache=True, **options)(function)
-    except RuntimeError:  # there is no folder for the cache, as in a read-only install
-        return njit(**options)(function)
+    loop = njit(**options)(function)
+    # Without a folder for the cache, as in a read-only install, there is none.
+    with contextlib.suppress(RuntimeError):
+        loop._cache = _DiskCache(function)
+    return loop
 
 
 # Inlined, because the calls took a twentieth of the time of the loop below.
@@ -1605,6 +1635,10 @@ class OnlineHasher:
             with open(temporary, "wb") as file:
                 np.savez(file, **arrays)
             os.replace(temporary, path)
+        except OSError as error:
+            reason = f"{path} could not be written and is as before ({error.strerror})"
+            way = "free space there, or pass another path"
+            raise OSError(error.errno, f"{reason}; {way}.") from error
         finally:
             if os.path.exists(temporary):
                 os.remove(temporary)

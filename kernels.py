@@ -11,13 +11,18 @@ the conventions of scikit-learn and work in its pipelines.
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import inspect
 import math
+import os
 import sys
+import warnings
 
+import numba
 import numpy as np
 from numba import njit
+from numba.core.caching import FunctionCache
 
 __all__ = ["RBF", "NotFittedError", "UnitLength"]
 
@@ -164,6 +169,32 @@ def check_names(X, known: np.ndarray | None) -> None:
 # ---- distances to anchors ------------------------------------------------------------
 
 
+class _DiskCache(FunctionCache):
+    """Numba's cache on disk. If it is full, read-only or damaged, it gives one warning."""
+
+    def load_overload(self, *arguments):
+        return self._or_warn(super().load_overload, *arguments)
+
+    def save_overload(self, *arguments):
+        return self._or_warn(super().save_overload, *arguments)
+
+    def _or_warn(self, action, *arguments):
+        try:
+            return action(*arguments)
+        except Exception as error:  # damaged files raise nearly anything
+            # Numba writes the index first. On a full disk, a new one may name old code.
+            with contextlib.suppress(OSError):
+                os.remove(self._cache_file._index_path)
+            # The files of this project that have this class share the mark.
+            if not hasattr(numba, "_hmoh_warned"):
+                numba._hmoh_warned = True
+                reason = f"{self.cache_path} failed ({type(error).__name__}: {error})"
+                way = "delete that folder, free space, or set NUMBA_CACHE_DIR to another folder"
+                text = f"the cache {reason}, so loops are compiled again; {way}."
+                warnings.warn(text, RuntimeWarning, stacklevel=2)
+            return None
+
+
 def compiled(function):
     """Compile a function on its first call, and cache it on disk where that is possible.
 
@@ -171,10 +202,11 @@ def compiled(function):
     their meaning. hmoh.py has the same function, because each file works alone.
     """
     options = {"nogil": True, "fastmath": {"reassoc", "contract"}}
-    try:
-        return njit(cache=True, **options)(function)
-    except RuntimeError:  # there is no folder for the cache, as in a read-only install
-        return njit(**options)(function)
+    loop = njit(**options)(function)
+    # Without a folder for the cache, as in a read-only install, there is none.
+    with contextlib.suppress(RuntimeError):
+        loop._cache = _DiskCache(function)
+    return loop
 
 
 # For few rows. A product needs scaled anchors, and to scale them takes longer than the loop.

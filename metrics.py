@@ -26,12 +26,16 @@ Reading guide, in this order:
 
 from __future__ import annotations
 
+import contextlib
 import os
+import warnings
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
+import numba
 import numpy as np
 from numba import njit
+from numba.core.caching import FunctionCache
 
 __all__ = [
     "HammingHistogram",
@@ -52,13 +56,39 @@ PAIRS_PER_THREAD = 100_000  # for fewer pairs, another thread saves no time
 # ---- compiled loops ------------------------------------------------------------------
 
 
+class _DiskCache(FunctionCache):
+    """Numba's cache on disk. If it is full, read-only or damaged, it gives one warning."""
+
+    def load_overload(self, *arguments):
+        return self._or_warn(super().load_overload, *arguments)
+
+    def save_overload(self, *arguments):
+        return self._or_warn(super().save_overload, *arguments)
+
+    def _or_warn(self, action, *arguments):
+        try:
+            return action(*arguments)
+        except Exception as error:  # damaged files raise nearly anything
+            # Numba writes the index first. On a full disk, a new one may name old code.
+            with contextlib.suppress(OSError):
+                os.remove(self._cache_file._index_path)
+            # The files of this project that have this class share the mark.
+            if not hasattr(numba, "_hmoh_warned"):
+                numba._hmoh_warned = True
+                reason = f"{self.cache_path} failed ({type(error).__name__}: {error})"
+                way = "delete that folder, free space, or set NUMBA_CACHE_DIR to another folder"
+                text = f"the cache {reason}, so loops are compiled again; {way}."
+                warnings.warn(text, RuntimeWarning, stacklevel=2)
+            return None
+
+
 def _compiled(function):
     """Compile on the first call, and cache the result on disk if a folder can be written."""
-    try:
-        return njit(nogil=True, cache=True)(function)
-    except RuntimeError:
-        # There is no such folder, for example in a read-only installation.
-        return njit(nogil=True)(function)
+    loop = njit(nogil=True)(function)
+    # Without a folder for the cache, as in a read-only install, there is none.
+    with contextlib.suppress(RuntimeError):
+        loop._cache = _DiskCache(function)
+    return loop
 
 
 # Every constant is a uint64, because numba turns uint64 combined with a plain int into float64.

@@ -9,7 +9,10 @@ from __future__ import annotations
 
 import gzip
 import hashlib
+import importlib.util
 import os
+import subprocess
+import sys
 import tempfile
 import zlib
 from collections.abc import Sequence
@@ -17,6 +20,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+
+from study.records import write_atomically
 
 __all__ = [
     "ORIGINALS",
@@ -30,10 +35,12 @@ __all__ = [
 ]
 
 DRIVE = "https://drive.usercontent.google.com/download?id={}&export=download&confirm=t"
-BOSTON = "http://cs-people.bu.edu/hekun/data/mihash/"
+BOSTON = "cs-people.bu.edu/hekun/data/mihash/"
 # The first bytes of a .mat file tell its version.
 MAT_STARTS = {b"MATLAB 5.0": "5", b"MATLAB 7.3": "7.3", b"\x89HDF": "7.3"}
 IDX_TYPES = {8: ">u1", 9: ">i1", 11: ">i2", 12: ">i4", 13: ">f4", 14: ">f8"}
+# After this time, a .mat file of version 5 counts as damaged. A file of 234 MB took 3 seconds.
+SECONDS = 900
 # A v7.3 matrix is read in blocks of this many rows.
 ROWS = 1 << 16
 # The paper uses the most frequent labels of NUS-WIDE.
@@ -44,9 +51,9 @@ class Original(NamedTuple):
     """Describe a data set of the paper that does not ship.
 
     Any one of `files` is enough; `fetch` downloads the first. `features` and `labels` name the
-    variables of the .mat file: one for all rows, or two for training and test rows. `urls` are
-    tried before `drive`, the file's number at Google Drive, which github.com/fcakir/mihash and the
-    authors of HMOH link to.
+    variables of the .mat file: one for all rows, or two for training and test rows. `drive` is the
+    file's number at Google Drive, which github.com/fcakir/mihash and the authors of HMOH link to.
+    `mirror` is the address of another copy, without https://.
     """
 
     title: str
@@ -55,7 +62,20 @@ class Original(NamedTuple):
     features: tuple[str, ...]
     labels: tuple[str, ...]
     drive: str
-    urls: tuple[str, ...] = ()
+    mirror: str | None = None
+
+    def addresses(self, checksum_is_known: bool) -> list[str]:
+        """Return the addresses to download from, in the order in which they are tried.
+
+        Anyone on the way can change what is sent by http. So http comes last, and only if the
+        file can be compared with a checksum.
+        """
+        found = [DRIVE.format(self.drive)]
+        if self.mirror is not None:
+            found.insert(0, f"https://{self.mirror}")
+            if checksum_is_known:
+                found.append(f"http://{self.mirror}")
+        return found
 
     @property
     def page(self) -> str:
@@ -71,7 +91,7 @@ ORIGINALS = {
         features=("trainCNN", "testCNN"),
         labels=("trainLabels", "testLabels"),
         drive="1uygdJYU5Lnd-Pj6l84_IE_e_6DYgybtF",
-        urls=(BOSTON + "CIFAR10_VGG16_fc7.mat",),
+        mirror=BOSTON + "CIFAR10_VGG16_fc7.mat",
     ),
     "places205": Original(
         title="Places205, 2.5 million x 128 AlexNet fc7 features",
@@ -80,7 +100,7 @@ ORIGINALS = {
         features=("pca_feats",),
         labels=("labels",),
         drive="1EhE1EbSJyrzNGo-74HyUGls0JrDDuq7c",
-        urls=(BOSTON + "Places205_AlexNet_fc7_PCA128.mat",),
+        mirror=BOSTON + "Places205_AlexNet_fc7_PCA128.mat",
     ),
     "nuswide": Original(
         title="NUS-WIDE, 186,577 x 500 counts of visual words",
@@ -98,8 +118,9 @@ def fetch(name: str, folder: Path) -> Path:
     """Download the paper's file of a data set into a folder; return its path.
 
     The file is moved into the folder only when the download is complete and is a .mat file. No
-    checksums are published. The sha256 of the download is written to FILE.sha256 beside it, and is
-    compared when the file is read. An intact file that exists already is kept.
+    checksums are published. So sha256 and size of the first download are noted in FILE.sha256
+    beside it. They are compared when the file is read, and with a later download. An intact file
+    that exists already is kept.
 
     Parameters
     ----------
@@ -114,7 +135,9 @@ def fetch(name: str, folder: Path) -> Path:
         )
     original = ORIGINALS[name]
     target = folder / original.files[0]
-    if target.exists() and _is_as_noted(target):
+    note = _note(target)
+    noted = _noted(note)
+    if target.exists() and (noted is None or _measured(target).sha256 == noted.sha256):
         print(f"{target} exists already; delete it to fetch it again.")
         return target
 
@@ -122,16 +145,17 @@ def fetch(name: str, folder: Path) -> Path:
     failures = []
     with tempfile.TemporaryDirectory(prefix=".fetch-", dir=folder) as scratch:
         path = Path(scratch, target.name)
-        for url in [*original.urls, DRIVE.format(original.drive)]:
+        for url in original.addresses(checksum_is_known=noted is not None):
             try:
                 _download(url, path)
+                _check_note(path, note)
             # The errors of the network are OSErrors.
             except (OSError, ValueError) as error:
                 failures.append(f"  {url}: {error}")
                 path.unlink(missing_ok=True)
                 continue
-            _note(path).write_text(_sha256(path) + "\n")
-            os.replace(_note(path), _note(target))
+            # The note comes first: a file without one could not be checked.
+            write_atomically(note, f"{_measured(path)}\n")
             os.replace(path, target)
             return target
     tried = "\n".join(failures)
@@ -157,22 +181,47 @@ def _download(url: str, path: Path) -> None:
         raise ValueError(f"the server sent no .mat file (it begins with {start!r})")
 
 
-def _sha256(path: Path) -> str:
+class Measured(NamedTuple):
+    """Hold what is noted about a file."""
+
+    sha256: str
+    size: str
+
+    def __str__(self) -> str:
+        return f"{self.sha256} {self.size} bytes"
+
+
+def _measured(path: Path) -> Measured:
     with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+        sha256 = hashlib.file_digest(file, "sha256").hexdigest()
+    return Measured(sha256, str(path.stat().st_size))
 
 
 def _note(path: Path) -> Path:
-    """Return where `fetch` notes the sha256 of a file."""
+    """Return where `fetch` notes sha256 and size of a file."""
     return path.with_name(path.name + ".sha256")
 
 
-def _is_as_noted(path: Path) -> bool:
-    """Tell whether a file has its noted sha256; true if none is noted, as for a copied file."""
-    note = _note(path)
+def _noted(note: Path) -> Measured | None:
+    """Return what is noted about a file; None if there is no note, as for a copied file."""
     if not note.exists():
-        return True
-    return _sha256(path) == note.read_text().strip()
+        return None
+    # Older notes have no size.
+    sha256, size, *_ = [*note.read_text().split(), "?", "?"]
+    return Measured(sha256, size)
+
+
+def _check_note(path: Path, note: Path) -> None:
+    """Raise a ValueError if there is a note, and the file is not the one that was noted."""
+    noted = _noted(note)
+    if noted is None:
+        return
+    found = _measured(path)
+    if found.sha256 != noted.sha256:
+        raise ValueError(
+            f"{path.name} is not the file that was first downloaded, because its sha256 differs: "
+            f"{note} has {noted}, the file now has {found}; if the change is right, delete the note"
+        )
 
 
 def fingerprint(path: Path) -> str:
@@ -186,11 +235,11 @@ def fingerprint(path: Path) -> str:
     path : Path
         Of a file of `ORIGINALS`, which exists.
     """
-    note = _note(path)
+    noted = _noted(_note(path))
     if path.suffix == ".mat":
         files = [path]
-        if note.exists():
-            return note.read_text().strip()
+        if noted is not None:
+            return noted.sha256
     else:
         files = [path, *_label_files(path)]
     digest = hashlib.sha256()
@@ -222,16 +271,13 @@ def read_original(name: str, path: Path) -> tuple[np.ndarray, np.ndarray, np.nda
     """
     multi_label = name == "nuswide"
     try:
-        if not _is_as_noted(path):
-            raise ValueError(
-                f"{path} is not the file that was fetched (its sha256 differs)"
-            )
+        _check_note(path, _note(path))
         parts, labels = _read_parts(ORIGINALS[name], path)
         labels = _join_labels(labels, multi_label, path)
         _check_shapes(parts, labels, path)
     except ValueError as error:
         raise ValueError(
-            f"{error}; delete it and run `python -m study.datasets fetch {name}`, "
+            f"{error}; delete {path.name} and run `python -m study.datasets fetch {name}`, "
             "or put a complete copy there."
         ) from error
 
@@ -315,7 +361,7 @@ def read_mat(path: Path, names: Sequence[str]) -> list[np.ndarray]:
     read = _read_mat5 if version == "5" else _read_mat73
     try:
         found = read(path, names)
-    except (ImportError, MemoryError):
+    except (ImportError, MemoryError, NoRoomError):
         raise
     # scipy and h5py raise nearly any exception for cut or damaged files.
     except Exception as error:
@@ -332,15 +378,63 @@ def read_mat(path: Path, names: Sequence[str]) -> list[np.ndarray]:
     return [found[name] for name in names]
 
 
+# Write variables to NUMBER.npy, and print the numbers of those that are no plain arrays.
+READ_MAT5 = """
+import sys
+import numpy as np
+from scipy.io import loadmat
+path, *names = sys.argv[1:]
+found = loadmat(path, variable_names=names)
+for number, name in enumerate(names):
+    array = np.asarray(found.get(name))
+    if name in found and array.dtype.hasobject:
+        print(number)
+    elif name in found:
+        try:
+            np.save(f"{number}.npy", array, allow_pickle=False)
+        except OSError as error:
+            print(error, file=sys.stderr)
+            sys.exit(FULL)
+"""
+FULL = 3  # the exit code of READ_MAT5 if its files cannot be written
+
+
+class NoRoomError(OSError):
+    """The temporary folder has no room for the content of a .mat file."""
+
+
 def _read_mat5(path: Path, names: Sequence[str]) -> dict[str, np.ndarray]:
-    try:
-        from scipy.io import loadmat
-    except ImportError:
+    """Read variables with scipy, in another process, because damaged files can crash it."""
+    if importlib.util.find_spec("scipy") is None:
         raise ImportError(
             f"{path} is a .mat file of version 5; `pip install scipy` to read it."
-        ) from None
-    found = loadmat(path, variable_names=list(names))
-    return {name: np.asarray(value) for name, value in found.items()}
+        )
+    script = READ_MAT5.replace("FULL", str(FULL))
+    command = [sys.executable, "-c", script, path.resolve(), *names]
+    found = {}
+    with tempfile.TemporaryDirectory(prefix="hmoh-") as folder:
+        options = {"cwd": folder, "capture_output": True, "timeout": SECONDS}
+        try:
+            done = subprocess.run(command, **options, text=True, errors="replace")
+        except subprocess.TimeoutExpired:
+            raise ValueError(f"reading took more than {SECONDS} seconds") from None
+        last_line = done.stderr.strip().rpartition("\n")[-1]
+        if done.returncode == FULL:
+            raise NoRoomError(
+                f"{folder} has no room for the content of {path} ({last_line}); "
+                "free space, or set TMPDIR to another folder."
+            )
+        if done.returncode != 0:
+            # A signal, such as a segmentation fault, has a code below 0 and leaves no line.
+            raise ValueError(last_line or f"scipy stopped with code {done.returncode}")
+        for number, name in enumerate(names):
+            file = Path(folder, f"{number}.npy")
+            if str(number) in done.stdout.split():
+                # A cell or struct: `read_mat` refuses this array by its name.
+                found[name] = np.empty(0, object)
+            elif file.exists():
+                found[name] = np.load(file, allow_pickle=False)
+    return found
 
 
 def _read_mat73(path: Path, names: Sequence[str]) -> dict[str, np.ndarray]:

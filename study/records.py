@@ -117,14 +117,23 @@ def run_key(job: dict, *versions: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:20]
 
 
-def write_atomically(path: Path, text: str) -> None:
-    """Write a text file so that it is complete or absent, also if the process is killed.
+def write_atomically(path: Path, content: str | bytes) -> None:
+    """Write a file so that it is the old one or the new one, also if the process is killed.
 
     Processes that write the same file at the same time do not disturb each other, because each
-    writes into a temporary folder of its own beside the file.
+    writes into a temporary folder of its own beside the file. If there is no room for the new file,
+    the old one stays.
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=path.parent, prefix=".writing-") as folder:
-        temporary = Path(folder) / path.name
-        temporary.write_text(text, encoding="utf-8")
-        os.replace(temporary, path)
+    raw = content.encode() if isinstance(content, str) else content
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=path.parent, prefix=".writing-") as folder:
+            temporary = Path(folder) / path.name
+            temporary.write_bytes(raw)
+            os.replace(temporary, path)
+    except OSError as error:
+        text = (
+            f"{path} could not be written and is as before ({error.strerror}); "
+            f"free {len(raw):,} bytes there, or make its folder writable."
+        )
+        raise OSError(error.errno, text) from error

@@ -33,6 +33,7 @@ from PIL import Image
 from pygments.formatters import HtmlFormatter
 
 from study.claims import VERDICTS
+from study.records import write_atomically
 from study.scorecard import COUNTS_TYPE
 
 __all__ = ["build", "page"]
@@ -397,9 +398,9 @@ def build(notebooks: dict[str, NotebookNode], folder: Path = SITE) -> None:
     for name, notebook in notebooks.items():
         text = page(notebook, navigation(notebooks, name))
         text = links(text, names, folder)
-        (folder / f"{name}.html").write_text(text, encoding="utf-8")
+        write_atomically(folder / f"{name}.html", text)
     text = index(notebooks, folder)
-    (folder / "index.html").write_text(text, encoding="utf-8")
+    write_atomically(folder / "index.html", text)
 
 
 def latest(path: Path) -> NotebookNode:

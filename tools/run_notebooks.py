@@ -207,9 +207,7 @@ def update(path: Path, notebook: NotebookNode) -> None:
     # A process that is killed here leaves the old notebook or the new one, never a part.
     write_atomically(path, text + "\n")
     for name, picture in pictures.items():
-        target = path.parent / "figures" / f"{name}.png"
-        target.parent.mkdir(exist_ok=True)
-        target.write_bytes(picture)
+        write_atomically(path.parent / "figures" / f"{name}.png", picture)
 
 
 def run_and_write(path: Path, keep_outputs: bool) -> None:
@@ -219,9 +217,9 @@ def run_and_write(path: Path, keep_outputs: bool) -> None:
     # An older run must not be mistaken for this one if this one fails.
     executed.unlink(missing_ok=True)
     notebook = run(path)
-    nbformat.write(notebook, executed)
+    write_atomically(executed, nbformat.writes(notebook) + "\n")
     target = BUILD / f"{path.stem.lstrip('0123456789_')}.html"
-    target.write_text(page(notebook), encoding="utf-8")
+    write_atomically(target, page(notebook))
     if keep_outputs:
         update(path, notebook)
     text = printed(notebook)
