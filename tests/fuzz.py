@@ -1,0 +1,321 @@
+"""Compare the project with independent answers on random cases, for as long as you like.
+
+    make fuzz                                        # three minutes; goes on where it stopped
+    make fuzz ARGS="--minutes 60 --seed 7"
+    python tests/fuzz.py --seed 7 --target metrics --case 12345      # one case again
+
+A target is a function `check_...(case)` in a file `tests/fuzz_*.py`. It makes data from a case,
+calls the project, and yields once for each call whose result it has compared with an answer that
+was found in another way. Any exception is a failure.
+
+A case is a small dictionary. Each value is drawn from the choices of its target, and the seed of
+the data is drawn too. Case i of a target is a pure function of the seed of the run, the name of
+the target and i. So a case that failed can be repeated by its number.
+
+A case that fails is made smaller while it still fails, and printed. The place in each target is
+kept in build/, and the next run with the same seed goes on there.
+"""
+
+import argparse
+import faulthandler
+import json
+import multiprocessing
+import os
+import random
+import sys
+import time
+import traceback
+import warnings
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from fuzz_baselines import BASELINES, check_baselines
+from fuzz_common import ROOT
+from fuzz_files import FILES, check_files, limit_memory
+from fuzz_hmoh import HMOH_CASES, KERNELS, check_hmoh, check_kernels
+from fuzz_metrics import METRICS, check_metrics
+from fuzz_threads import THREADS, check_threads
+
+FOLDER = ROOT / "build"
+TURN = 0.2  # seconds that a target runs before another one may
+KEEP_EVERY = 5.0  # seconds after which the place is kept
+LONGEST = 60.0  # seconds that an isolated case may take
+SHRINKING = 60.0  # seconds to make a case smaller
+
+
+class Target(NamedTuple):
+    """Describe a target.
+
+    `choices` has for each value of a case a range, or a sequence with the plainest choice first.
+    `share` is its part of the time. An isolated target runs in a process of its own, because the
+    libraries that read files may crash.
+    """
+
+    name: str
+    choices: dict[str, Sequence]
+    check: Callable
+    share: float
+    is_isolated: bool = False
+
+
+LISTED = [
+    Target("metrics", METRICS, check_metrics, 0.5),
+    Target("hmoh", HMOH_CASES, check_hmoh, 0.15),
+    Target("baselines", BASELINES, check_baselines, 0.1),
+    Target("kernels", KERNELS, check_kernels, 0.1),
+    Target("threads", THREADS, check_threads, 0.05),
+    Target("files", FILES, check_files, 0.1, is_isolated=True),
+]
+TARGETS = {target.name: target for target in LISTED}
+
+
+# ---- cases ---------------------------------------------------------------------------
+
+
+def draw(target: Target, seed: int, number: int) -> dict:
+    """Return a case: a pure function of the seed, the name of the target and the number."""
+    rng = random.Random(f"{seed} {target.name} {number}")
+    case = {name: rng.choice(values) for name, values in target.choices.items()}
+    return case | {"seed": rng.randrange(2**32)}
+
+
+def count_calls(target: Target, case: dict) -> int:
+    """Run a case; return the number of calls that were compared."""
+    if target.is_isolated:
+        return WORKER.run(target.name, case)
+    return sum(1 for _ in target.check(case))
+
+
+def failure(target: Target, case: dict) -> str | None:
+    """Return how a case fails, or None if it does not."""
+    try:
+        count_calls(target, case)
+    except Exception:
+        return traceback.format_exc()
+    return None
+
+
+def plainer(values: Sequence, value) -> list:
+    """Return the choices that are plainer than a value, the plainest first."""
+    if not isinstance(values, range):
+        return list(dict.fromkeys(values[: values.index(value)]))
+    least = values[0]
+    # The least, then half way to it, then a quarter, and at last one less.
+    gaps = [value - least >> k for k in range((value - least).bit_length())]
+    return [value - gap for gap in gaps]
+
+
+def shrink(target: Target, case: dict) -> dict:
+    """Return the plainest case that still fails, changing one value at a time."""
+    end = time.monotonic() + SHRINKING
+    is_changed = True
+    while is_changed:
+        is_changed = False
+        for name, values in target.choices.items():
+            for value in plainer(values, case[name]):
+                changed = case | {name: value}
+                if time.monotonic() < end and failure(target, changed):
+                    case = changed
+                    is_changed = True
+                    break
+    return case
+
+
+# ---- a process that may crash --------------------------------------------------------
+
+
+class Worker:
+    """Run cases in another process, so that a crash there is a failure and not the end."""
+
+    process = None
+
+    def start(self) -> None:
+        """Start the process and wait until it is ready."""
+        context = multiprocessing.get_context("spawn")
+        self.pipe, theirs = context.Pipe()
+        self.process = context.Process(target=serve, args=(theirs,), daemon=True)
+        self.process.start()
+        theirs.close()
+        self.pipe.recv()
+
+    def run(self, name: str, case: dict) -> int:
+        """Return the number of calls that were compared."""
+        if self.process is None:
+            self.start()
+        try:
+            self.pipe.send((name, case))
+            if not self.pipe.poll(LONGEST):
+                self.stop()
+                raise AssertionError(f"no answer within {LONGEST:.0f} seconds")
+            outcome = self.pipe.recv()
+        except (EOFError, OSError):
+            code = self.stop()
+            raise AssertionError(f"the process died with exit code {code}") from None
+        if isinstance(outcome, str):
+            raise AssertionError(outcome)
+        return outcome
+
+    def stop(self) -> int | None:
+        """End the process; return its exit code if it has ended before."""
+        if self.process is None:
+            return None
+        self.process.join(1)
+        code = self.process.exitcode
+        self.process.kill()
+        self.process.join()
+        self.pipe.close()
+        self.process = None
+        return code
+
+
+def serve(pipe) -> None:
+    """Run the cases that come through the pipe."""
+    warnings.simplefilter("error")
+    limit_memory()
+    pipe.send("ready")
+    while True:
+        try:
+            name, case = pipe.recv()
+        except EOFError:
+            return
+        try:
+            pipe.send(sum(1 for _ in TARGETS[name].check(case)))
+        except Exception:
+            pipe.send(traceback.format_exc())
+
+
+WORKER = Worker()
+
+
+# ---- a run ---------------------------------------------------------------------------
+
+
+def read_place(seed: int, restart: bool) -> dict:
+    """Return cases, calls and seconds of each target so far."""
+    place = {name: {"cases": 0, "calls": 0, "seconds": 0.0} for name in TARGETS}
+    path = FOLDER / f"fuzz_{seed}.json"
+    if path.exists() and not restart:
+        place |= json.loads(path.read_text())["targets"]
+    return place
+
+
+def keep_place(seed: int, place: dict) -> None:
+    """Write the place to a file, atomically."""
+    FOLDER.mkdir(exist_ok=True)
+    path = FOLDER / f"fuzz_{seed}.json"
+    temporary = path.with_suffix(f".{os.getpid()}.tmp")
+    temporary.write_text(json.dumps({"seed": seed, "targets": place}, indent=1))
+    os.replace(temporary, path)
+
+
+def report_failure(target: Target, seed: int, number: int) -> None:
+    """Print a case that fails, as small as possible, and how to repeat it."""
+    case = draw(target, seed, number)
+    print(f"\nFAILED: target {target.name}, seed {seed}, case {number}", flush=True)
+    small = shrink(target, case)
+    how = failure(target, small)
+    if how is None:
+        how = "It did not fail again, so it depends on the time.\n"
+    print(f"{how}as drawn: {case}\nshrunk:   {small}")
+    place = f"--seed {seed} --target {target.name} --case {number}"
+    print(f"repeat:   {sys.executable} {__file__} {place}")
+
+
+def report_totals(names: list[str], place: dict, begun: dict) -> None:
+    """Print what each target did in this run, and in all runs with this seed."""
+    print(
+        f"{'target':12}{'cases':>9}{'calls':>11}{'calls/s':>9}{'calls in all runs':>20}"
+    )
+    totals = {key: 0 for key in ("cases", "calls", "seconds", "all")}
+    for name in names:
+        row = {key: place[name][key] - begun[name][key] for key in begun[name]}
+        row["all"] = place[name]["calls"]
+        for key in totals:
+            totals[key] += row[key]
+        print(line(name, row))
+    print(line("all", totals))
+
+
+def line(name: str, row: dict) -> str:
+    speed = row["calls"] / max(row["seconds"], 1e-9)
+    return f"{name:12}{row['cases']:9,}{row['calls']:11,}{speed:9,.0f}{row['all']:20,}"
+
+
+def fuzz(names: list[str], args: argparse.Namespace) -> int:
+    """Run cases of these targets in turn until the time is over or one fails."""
+    place = read_place(args.seed, args.restart)
+    begun = {name: dict(place[name]) for name in names}
+    if any(TARGETS[name].is_isolated for name in names):
+        WORKER.start()
+    end = time.monotonic() + 60 * args.minutes
+    next_keep = 0.0
+    failed = False
+
+    def used(name):
+        seconds = place[name]["seconds"] - begun[name]["seconds"]
+        return seconds / TARGETS[name].share
+
+    def is_open(name):
+        n_cases = place[name]["cases"] - begun[name]["cases"]
+        return args.cases is None or n_cases < args.cases
+
+    try:
+        while not failed and time.monotonic() < end:
+            open_names = [name for name in names if is_open(name)]
+            if not open_names:
+                break
+            name = min(open_names, key=used)
+            own = place[name]
+            start = now = time.monotonic()
+            before = own["seconds"]
+            while now < min(start + TURN, end) and is_open(name):
+                case = draw(TARGETS[name], args.seed, own["cases"])
+                try:
+                    own["calls"] += count_calls(TARGETS[name], case)
+                except Exception:
+                    failed = True
+                    break
+                own["cases"] += 1
+                now = time.monotonic()
+                own["seconds"] = before + now - start
+            if now > next_keep:
+                keep_place(args.seed, place)
+                next_keep = now + KEEP_EVERY
+    finally:
+        keep_place(args.seed, place)
+        report_totals(names, place, begun)
+    if failed:
+        report_failure(TARGETS[name], args.seed, place[name]["cases"])
+    return int(failed)
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run the command line; return the exit code."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    add = parser.add_argument
+    add("--minutes", type=float, default=3.0, help="how long to run")
+    add("--seed", type=int, default=0)
+    add("--target", action="append", choices=TARGETS, help="may be given several times")
+    add("--case", type=int, help="run only the case with this number")
+    add("--cases", type=int, help="run at most so many cases of each target")
+    add("--restart", action="store_true", help="begin at case 0 again")
+    args = parser.parse_args(arguments)
+    names = args.target or list(TARGETS)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        try:
+            if args.case is None:
+                return fuzz(names, args)
+            for name in names:
+                if failure(TARGETS[name], draw(TARGETS[name], args.seed, args.case)):
+                    report_failure(TARGETS[name], args.seed, args.case)
+                    return 1
+                print(f"target {name}, seed {args.seed}, case {args.case}: passed")
+            return 0
+        finally:
+            WORKER.stop()
+
+
+if __name__ == "__main__":
+    faulthandler.enable()
+    sys.exit(main())
