@@ -6,6 +6,7 @@ import naive
 import numpy as np
 from fuzz_common import (
     MAPS,
+    WARMUP,
     WAYS,
     edges,
     is_steady,
@@ -27,7 +28,7 @@ from hmoh import NotFittedError
 BASELINES = {
     "method": tuple(METHODS),
     "n": range(1, 40),
-    "d": range(1, 7),
+    "d": range(2, 7),
     "n_bits": range(1, 10),
     "n_labels": range(1, 6),
     "labels": ("integers", "strings", "sets"),
@@ -40,7 +41,7 @@ BASELINES = {
 
 
 def make_baseline(case):
-    """Return a small model, and the least samples that it needs."""
+    """Return a small model with the parameters of the paper where sizes do not matter."""
     name = case["method"]
     variant = case["variant"]
     batch = case["batch"]
@@ -65,11 +66,14 @@ def make_baseline(case):
         },
         "HMOH": {"batch_size": batch},
     }
-    model.set_params(feature_map=MAPS[case["maps"]](), warmup=5, **params.get(name, {}))
+    model.set_params(
+        feature_map=MAPS[case["maps"]](), warmup=WARMUP, **params.get(name, {})
+    )
     return model
 
 
 def check_baselines(case):
+    """Check that the cutting of a stream does not matter, then compare with the twin."""
     rng = np.random.default_rng(case["seed"])
     X, y = make_stream(case, rng)
     X = (X + rng.normal(size=X.shape).astype(np.float32)) / 4
@@ -81,10 +85,7 @@ def check_baselines(case):
         start = 0
         for stop in edges(case, rng):
             model.partial_fit(X[start:stop], y[start:stop])
-            before = model
-            model = passed_on(model, case["way"], maps)
-            if before is not model:
-                before.partial_fit(-X[:1], y[-1:])
+            model = passed_on(model, case["way"], maps, (-X[:1], y[-1:]))
             start = stop
         try:
             expected = whole.transform(X)
@@ -96,6 +97,8 @@ def check_baselines(case):
             yield same(model.weights_, whole.weights_)
         if case["maps"] == "none" and case["method"] in TWINS:
             yield from check_twin(case, X, y)
+        if case["maps"] == "none" and case["method"] == "SketchHash":
+            yield from check_sketch(make_baseline(case).fit(X), np.float64(X))
 
 
 def check_twin(case, X, y):
@@ -115,6 +118,16 @@ def check_twin(case, X, y):
         yield near(model.decision_function(X), features_of(model, X) @ W, 2e-3)
 
 
+def check_sketch(model, X):
+    """Check the sketch of SketchHash against one that is made row by row."""
+    rows = naive.inserted_rows(X, model.sketch_batch)
+    n_rows = max(model.sketch_size, 2 * model.n_bits)
+    B = naive.frequent_directions(rows, n_rows)
+    largest = max(1, np.square(rows).sum())
+    yield near(model.sketch_.T @ model.sketch_ / largest, B.T @ B / largest, 1e-5)
+    yield near(model.mean_, X.mean(axis=0), 1e-5)
+
+
 def features_of(model, X):
     """Return the features that the hash functions get; OKH makes its own."""
     if not hasattr(model, "n_anchors"):
@@ -131,6 +144,7 @@ def hyperplanes(model, m):
 
 
 def pairs_of(Z, related):
+    """Return pairs of consecutive samples, and whether each is similar."""
     n = len(Z) // 2
     similar = [bool(related[2 * i, 2 * i + 1]) for i in range(n)]
     return Z[: 2 * n].reshape(n, 2, Z.shape[1]), similar

@@ -90,7 +90,7 @@ def unit_rows(X, mean):
 class Shift:
     """A map that is exact on integers, and can be saved."""
 
-    n_warmup = 5
+    n_warmup = 1
 
     def fit(self, X):
         self.row_ = np.array(X[0])
@@ -106,12 +106,13 @@ class Shift:
         vars(self).update(state)
 
 
+WARMUP = 5  # samples that the maps are fitted on
 MAPS = {
     "none": lambda: None,
     "shift": Shift,
-    "rbf": lambda: RBF(5),
+    "rbf": lambda: RBF(WARMUP),
     "unit": UnitLength,
-    "list": lambda: [UnitLength(), RBF(5, center=True)],
+    "list": lambda: [UnitLength(), RBF(WARMUP, center=True)],
 }
 WAYS = ("none", "save", "pickle", "copy", "deepcopy")
 
@@ -121,7 +122,13 @@ def make_stream(case, rng):
     n = case["n"]
     y = rng.integers(case["n_labels"], size=n)
     centers = rng.integers(-3, 4, size=(case["n_labels"], case["d"]))
-    X = (centers[y] + rng.integers(-2, 3, size=(n, case["d"]))).astype(np.float32)
+    X = centers[y] + rng.integers(-2, 3, size=(n, case["d"]))
+    if case.get("drift"):
+        # In the second half the classes lie elsewhere.
+        X[n // 2 :] = -X[n // 2 :]
+    # Two samples differ, because equal ones give no bandwidth.
+    X[1:2, 0] = X[:1, 0] + 1
+    X = X.astype(np.float32)
     if case["labels"] == "strings":
         return X, np.array([f"label {label}" for label in y.tolist()])
     if case["labels"] == "sets":
@@ -137,18 +144,22 @@ def edges(case, rng):
     return sorted({*cuts.tolist(), case["n"]})
 
 
-def passed_on(model, way, maps):
-    """Return the model after a file, a pickle or a copy."""
+def passed_on(model, way, maps, sample=None):
+    """Return the model after a file, a pickle or a copy; the original then learns a sample."""
     if way == "none":
         return model
     if way == "save":
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "model.npz"
             model.save(path)
-            return type(model).load(path, feature_map=maps())
-    if way == "pickle":
-        return pickle.loads(pickle.dumps(model))
-    return copy.copy(model) if way == "copy" else copy.deepcopy(model)
+            new = type(model).load(path, feature_map=maps())
+    elif way == "pickle":
+        new = pickle.loads(pickle.dumps(model))
+    else:
+        new = copy.copy(model) if way == "copy" else copy.deepcopy(model)
+    if sample is not None:
+        model.partial_fit(*sample)
+    return new
 
 
 def same_state(a, b):

@@ -2,7 +2,7 @@
 
 import itertools
 from fractions import Fraction
-from functools import cache, lru_cache
+from functools import cache, lru_cache, partial
 from typing import NamedTuple
 
 import naive
@@ -16,14 +16,14 @@ import metrics
 METRICS = {
     "n_queries": range(1, 5),
     "n_items": range(1, 12),
-    "n_codes": range(1, 9),
+    "n_codes": range(1, 9),  # different codes, few of them for many ties
     "n_bits": (1, 2, 3, 4, 5, 7, 8, 9, 12, 16, 31, 33, 64, 65, 100, 128, 129, 300),
     "labels": ("integers", "strings", "sets", "wide sets"),
     "n_labels": range(1, 5),
     "n_threads": (None, 1, 2, 3),
-    "pairs_per_thread": (metrics.PAIRS_PER_THREAD,) * 9 + (1,),
-    "block_words": (metrics.BLOCK_WORDS, metrics.BLOCK_WORDS, 1, 6),
-    "copies": (1,) * 9 + (250,),
+    "pairs_per_thread": (metrics.PAIRS_PER_THREAD,) * 9 + (1,),  # 1 starts threads
+    "block_words": (metrics.BLOCK_WORDS,) * 3 + (1, 6),  # 1 reads row by row
+    "copies": (1,) * 9 + (250,),  # of the queries; many make equal codes be merged
 }
 NORMALIZE = ("relevant", "min", "retrieved")
 
@@ -107,6 +107,7 @@ class Query(NamedTuple):
 
 
 def make_labels(rng, n, case):
+    """Return labels of the form that the case wants; a row of a matrix may be empty."""
     if case["labels"] in ("integers", "strings"):
         names = {"integers": (-5, 10**12, 0, 7), "strings": ("ant", "", "bee", "ü")}
         return np.array(names[case["labels"]])[rng.integers(case["n_labels"], size=n)]
@@ -137,6 +138,7 @@ def histograms(queries, n_bits):
 
 
 def check_metrics(case):
+    """Check all metrics of a few queries; a new metric is one more `yield` below."""
     rng = np.random.default_rng(case["seed"])
     n_bits = case["n_bits"]
     pool = rng.integers(0, 2, (case["n_codes"], n_bits), np.uint8)
@@ -158,7 +160,7 @@ def check_metrics(case):
         h = metrics.hamming_histogram(*data, **options)
         yield same((h.items, h.relevant), histograms(queries, n_bits))
         yield from check_histogram(h, queries, k, top)
-        yield from check_stable(data, queries, k, top, n_bits)
+        yield from check_functions(data, queries, k, top, n_bits)
         yield from check_parts(data, queries, options, case["copies"])
         everything = make_queries(db_codes, db_labels, db_codes, db_labels)
         whole = metrics.hamming_histogram(
@@ -199,29 +201,30 @@ def check_histogram(h, queries, k, top):
     if not some:
         yield refused(h.precision_recall)
         return
-    precision, recall = h.precision_recall()
-    for radius in {0, h.n_bits, *some[0].distances}:
+    # Between the distances at which there are items, nothing changes.
+    places = sorted({0, *(d for query in some for d in query.distances)})
+    precision = []
+    recall = []
+    for radius in places:
         found = [(query, *query.within(radius)) for query in some]
         shares = [Fraction(good, max(size, 1)) for _, size, good in found]
-        near(precision[radius], naive.mean(shares))
+        precision.append(naive.mean(shares))
         shares = [Fraction(good, sum(query.relevances)) for query, _, good in found]
-        near(recall[radius], naive.mean(shares))
-    yield
+        recall.append(naive.mean(shares))
+    which = np.searchsorted(places, range(h.n_bits + 1), side="right") - 1
+    expected = np.array([precision, recall])[:, which]
+    yield near(h.precision_recall(), expected)
 
 
-def check_stable(data, queries, k, top, n_bits):
-    """Check the functions that rank ties in database order."""
+def check_functions(data, queries, k, top, n_bits):
+    """Check the functions that need no histogram, also with ties in database order."""
     for normalize, last in itertools.product(NORMALIZE, (None, top)):
-        scores = [stable_ap(query.ranked, normalize, last) for query in queries]
         options = {"top": last, "normalize": normalize, "n_bits": n_bits}
-        yield check_mean_ap(
-            lambda: metrics.mean_average_precision(*data, ties="stable", **options),
-            scores,
-        )
-    scores = [expected_ap(query.ties, normalize, last) for query in queries]
-    yield check_mean_ap(
-        lambda: metrics.mean_average_precision(*data, **options), scores
-    )
+        mean_ap = partial(metrics.mean_average_precision, *data, **options)
+        scores = [stable_ap(query.ranked, normalize, last) for query in queries]
+        yield check_mean_ap(lambda: mean_ap(ties="stable"), scores)
+        scores = [expected_ap(query.ties, normalize, last) for query in queries]
+        yield check_mean_ap(mean_ap, scores)
     rows = [naive.stable_ranking(query.distances)[:k] for query in queries]
     pairs = zip(queries, rows, strict=True)
     distances = [[query.distances[j] for j in row] for query, row in pairs]
@@ -248,6 +251,7 @@ def check_parts(data, queries, options, copies):
 
 
 def check_without_self(whole, everything, top):
+    """Check a set of codes evaluated against itself, without each query's own item."""
     others = []
     for j, query in enumerate(everything):
         distances = query.distances[:j] + query.distances[j + 1 :]

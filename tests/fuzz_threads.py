@@ -30,6 +30,7 @@ READS = ("transform", "decision_function")
 
 
 def check_threads(case):
+    """Check that whatever is read while a thread learns is one whole state, in their order."""
     rng = np.random.default_rng(case["seed"])
     n_rows = case["n_rows"]
     X, y = make_stream(case | {"n": 10 + n_rows * case["n"]}, rng)
