@@ -28,6 +28,7 @@ Reading guide
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import inspect
 import itertools
@@ -35,18 +36,22 @@ import json
 import math
 import operator
 import os
+import sys
 import threading
 import uuid
 import zipfile
 from concurrent.futures import ThreadPoolExecutor
+from typing import NamedTuple
 
 import numpy as np
 from numba import njit
 
 __all__ = [
+    "COUNT",
     "HMOH",
     "Codebook",
     "CodebookHasher",
+    "Form",
     "NotFittedError",
     "OnlineHasher",
     "check_bool",
@@ -796,6 +801,52 @@ class Codebook:
             ),
         }
 
+    @staticmethod
+    def forms(n_bits: int) -> dict[str, Form]:
+        """Return the forms of what `get_state` returns."""
+        return {
+            "order": Form("int64", least=2),
+            "grown": Form("bool"),
+            "n_draws": COUNT,
+            "columns": Form("int64", ("columns",), least=0),
+            "queue": Form("int64", ("queue",), least=0),
+            "lsh": Form("float64", ("lsh", "lsh_bits")),
+            "rng": Form("U"),
+            "n_labels": COUNT,
+            "labels": Form("U"),
+            "targets": Form("int8", ("targets", n_bits), -1, 1),
+        }
+
+    @staticmethod
+    def check_state(state: dict, n_bits: int, text: bool, n_columns: int) -> None:
+        """Check what the forms of a saved codebook do not tell.
+
+        The labels are texts, numbers, or with `n_columns` the columns of a 0/1 matrix.
+        """
+        order = state["order"]
+        if order < n_bits or order & (order - 1):
+            raise ValueError(f"order {order} is no power of two from {n_bits} up")
+        wanted = (0, 0) if order == n_bits else (order, n_bits)
+        if state["lsh"].shape != wanted:
+            raise ValueError(f"lsh has shape {state['lsh'].shape}, not {wanted}")
+        columns = np.concatenate([state["columns"], state["queue"]])
+        if not len(np.unique(columns)) == len(columns) == order > columns.max():
+            raise ValueError(f"columns and queue are not the {order} of the matrix")
+        if not state["targets"].all():
+            raise ValueError("targets has values other than 1 and -1")
+        keys = json.loads(state["labels"])
+        single = [key for key in keys if not isinstance(key, list)]
+        sets = [tuple(key) for key in keys if isinstance(key, list)]
+        if n_columns:
+            is_right = single == list(range(len(single))) and len(single) == n_columns
+            is_right &= all(labels and {*labels} <= {*single} for labels in sets)
+        else:
+            is_right = {type(key) for key in keys} <= {str if text else int}
+        is_right &= len({*single, *sets}) == len(keys) == len(state["targets"])
+        if not is_right or len(single) != len(state["columns"]):
+            raise ValueError("labels do not fit the targets, the columns or each other")
+        np.random.PCG64().state = json.loads(state["rng"])  # raises if it is none
+
     @classmethod
     def from_state(cls, n_bits: int, kind: str, seed: int, state: dict) -> Codebook:
         """Return the codebook whose `get_state` gave this state, without drawing anything."""
@@ -1456,6 +1507,13 @@ class OnlineHasher:
                 f"the folder {folder} of {path} does not exist; {way}."
             )
         arrays = model._arrays()
+        try:
+            # What is written can be read again, because `load` makes the same checks.
+            model._check_state(_model_part(arrays), hasattr(model, "feature_map_"))
+        except ValueError as error:
+            reason = f"this {type(self).__name__} cannot be saved ({error})"
+            way = "if it is not finite, learn again from features scaled to about 1"
+            raise ValueError(f"{reason}; {way}.") from None
         temporary = f"{os.fspath(path)}.{uuid.uuid4().hex}.tmp"
         try:
             with open(temporary, "wb") as file:
@@ -1497,33 +1555,17 @@ class OnlineHasher:
         ----------
         path : path of the file
         feature_map : map or list of maps
-            If the model had feature maps, new ones of the same kinds. They are filled from
-            the file.
+            If the model had feature maps, new ones of the same kinds. Copies of them are filled
+            from the file.
         """
+        feature_map = copy.deepcopy(feature_map)
         maps = _named_maps(feature_map)
         for part in maps.values():
             _check_methods(part, "get_state", "set_state")
-        try:
-            parts = _read_parts(path)
-            head = json.loads(parts["head"][""].item())
-            version = _file_version(cls, parts["format"][""].item())
-            if version == 1:
-                _update_from_version_1(cls, head, parts["model"])
-            if version <= 2:
-                _update_from_version_2(parts["model"])
-            model = cls(**head["params"] | {"feature_map": feature_map})
-            if head["started"]:
-                model.feature_map_ = feature_map
-            model._restore(parts["model"])
-            for name in ("n_features_in_", "n_seen_", "_seed"):
-                getattr(model, name)  # raises if the file lacks it
-        except OSError:
-            raise
-        except (
-            Exception
-        ) as error:  # numpy and zipfile raise many kinds for damaged files
-            reason = f"{path} is not a saved {cls.__name__} ({error})"
-            raise ValueError(f"{reason}; pass a file written by save.") from error
+        with _reading(path, cls):
+            arrays = _read_arrays(path)
+            head = _read_head(arrays)
+            version = _file_version(cls, arrays["format"].item())
         if list(maps) != head["maps"]:
             saved = ", ".join(head["maps"]) or "no feature map"
             given = ", ".join(maps) or "no feature map"
@@ -1532,13 +1574,146 @@ class OnlineHasher:
                 n = len(head["maps"])
                 way = f"pass a list of {n} new maps" if n else "leave feature_map out"
             raise ValueError(f"{path} was saved with {saved}, not with {given}; {way}.")
+        with _reading(path, cls):
+            state = _model_part(arrays)
+            if version == 1:
+                _update_from_version_1(cls, head, state)
+            if version <= 2:
+                _update_from_version_2(state)
+            model = cls(**head["params"] | {"feature_map": feature_map})
+            model._check_params()
+            if version == 1 and head["started"]:
+                model._rebuild(state)
+            model._check_state(state, head["started"])
         for prefix, part in maps.items():
-            part.set_state(parts.get(prefix, {}))
+            part.set_state(_part(arrays, prefix))
         if head["started"]:
             model.feature_map_ = copy.deepcopy(feature_map)
+        model._restore(state)
+        if head["started"]:
+            with _reading(path, cls):
+                model._check_widths()
         model._begun = model._settings()
         model._checked = model._parameter_objects()
         return model
+
+    def _rebuild(self, state: dict) -> None:
+        """Add to the state of a file of version 1 what it lacks, if a method needs it."""
+
+    # What a file holds is checked before any of it is used, because compiled loops do not check
+    # their indices.
+
+    def _check_state(self, state: dict, started: bool) -> None:
+        """Check names, types, shapes and ranges of all that a file holds of a model."""
+        n_maps = len(_named_maps(self.feature_map))
+        common = {
+            "n_features_in_": POSITIVE,
+            "n_seen_": COUNT,
+            "_seed": COUNT,
+            "_n_warmup": POSITIVE._replace(optional=started),
+        }
+        if self.needs_labels:
+            common |= {"_text_labels": Form("bool"), "_n_columns": COUNT}
+        if started:
+            common["_widths"] = Form("int64", (n_maps,), least=0)
+        check_forms({name: state[name] for name in common if name in state}, common)
+        # These say what the others have to be.
+        n_features = state["n_features_in_"]
+        n_columns = state.get("_n_columns", 0)
+        label = Form("U" if state.get("_text_labels") else "int64", ("n",))
+        labels = Form("uint8", ("n", n_columns), 0, 1) if n_columns else label
+        forms = {
+            "_classes": label.like("_classes", optional=True),
+            "_X": Form("float32", ("_X", n_features), optional=True),
+        }
+        if self.needs_labels and "_X" in state:
+            forms["_y"] = labels.like("_X")
+        if started:
+            m = int(state["_widths"][-1]) if n_maps else n_features
+            forms |= self._forms(m, labels)
+        check_forms({name: state[name] for name in state if name not in common}, forms)
+        if "_y" in state:
+            check_labels(state["_y"], len(state["_y"]), "_y")
+
+    def _forms(self, m: int, labels: Form) -> dict[str, Form]:
+        """Return the form of everything that was learned from m features, as it is saved.
+
+        `labels` is the form of labels.
+        """
+        return {}
+
+    def _check_widths(self) -> None:
+        """Check that the maps of a file take and give as many features as the file says.
+
+        A map that does not tell is checked when it is used.
+        """
+        n_features = self.n_features_in_
+        maps = _named_maps(self.feature_map_).values()
+        for part, width in zip(maps, self._widths.tolist(), strict=True):
+            n_in = getattr(part, "n_features_in_", n_features)
+            n_out = getattr(part, "n_features_out_", width)
+            # In files of version 1 some widths are 0, unknown.
+            if n_features not in (0, n_in) or width not in (0, n_out):
+                made = f"{part!r} makes {n_out} features of {n_in}"
+                raise ValueError(f"{made}, not {width} of {n_features}")
+            n_features = width
+
+
+class Form(NamedTuple):
+    """What an entry of a saved model has to be.
+
+    A length in `shape` is a number, or a name that stands for one number in all entries. Numbers
+    that are not finite are refused, unless `most` is infinite.
+    """
+
+    dtype: str  # "U" for texts of any length
+    shape: tuple = ()
+    least: float = -sys.float_info.max
+    most: float = sys.float_info.max
+    optional: bool = False
+
+    def like(self, length: int | str, optional: bool = False) -> Form:
+        """Return the form of so many rows of this kind."""
+        return self._replace(shape=(length, *self.shape[1:]), optional=optional)
+
+
+COUNT = Form("int64", least=0)
+POSITIVE = Form("int64", least=1)
+
+
+def check_forms(state: dict, forms: dict[str, Form]) -> None:
+    """Check that a state has all entries of these forms, and no others."""
+    unknown = [name for name in state if name not in forms]
+    if unknown:
+        raise ValueError(f"it holds {unknown[0]}, which is unknown")
+    sizes: dict = {}
+    for name, form in forms.items():
+        if name in state:
+            _check_form(name, np.asarray(state[name]), form, sizes)
+        elif not form.optional:
+            raise ValueError(f"it lacks {name}")
+
+
+def _check_form(name: str, a: np.ndarray, form: Form, sizes: dict) -> None:
+    """Check an array; `sizes` has the numbers that names of lengths stand for."""
+    kind = "U" if a.dtype.kind == "U" else a.dtype
+    if kind != form.dtype:
+        raise ValueError(f"{name} has dtype {a.dtype}, not {form.dtype}")
+    wanted = form.shape
+    if len(wanted) == a.ndim:
+        for length, n in zip(wanted, a.shape, strict=True):
+            if isinstance(length, str):
+                sizes.setdefault(length, n)
+        wanted = tuple(sizes.get(length, length) for length in wanted)
+    if a.shape != wanted:
+        raise ValueError(f"{name} has shape {a.shape}, not {wanted}")
+    if a.size and a.dtype.kind in "iuf":
+        low = a.min().item()
+        high = a.max().item()
+        # Comparisons with NaN are false.
+        if not (form.least <= low and high <= form.most):
+            span = f"from {form.least:g} to {form.most:g}"
+            raise ValueError(f"{name} has values from {low} to {high}, not {span}")
 
 
 def _file_format(cls: type, version: int) -> str:
@@ -1554,20 +1729,89 @@ def _file_version(cls: type, written: str) -> int:
     raise ValueError(f"it is marked {written!r}, not {wanted!r}")
 
 
-def _read_parts(path) -> dict[str, dict]:
-    """Return the arrays of a saved file by the two parts of their names, prefix/name."""
+@contextlib.contextmanager
+def _reading(path, cls: type):
+    """Turn everything that a damaged file can raise into one ValueError."""
+    try:
+        yield
+    except OSError:
+        raise
+    except Exception as error:  # numpy, zipfile and json raise many kinds
+        reason = f"{path} is not a saved {cls.__name__} ({error})"
+        raise ValueError(f"{reason}; pass a file written by save.") from error
+
+
+def _read_arrays(path) -> dict[str, np.ndarray]:
+    """Return the arrays of a saved file by name.
+
+    `save` does not compress. So all arrays together are no larger than the file, and what
+    their headers say is compared with that before memory is taken.
+    """
     with open(path, "rb") as file:
         if not zipfile.is_zipfile(file):
             raise ValueError("it is not a complete .npz file")
-        file.seek(0)
-        arrays = dict(np.load(file, allow_pickle=False))
-    parts: dict = {}
-    for full_name, value in arrays.items():
-        prefix, _, name = full_name.partition("/")
-        if prefix == "model" and value.ndim == 0:
-            value = value.item()
-        parts.setdefault(prefix, {})[name] = value
-    return parts
+        arrays: dict = {}
+        n_left = file.seek(0, os.SEEK_END)
+        with zipfile.ZipFile(file) as archive:
+            for entry in archive.infolist():
+                name = entry.filename.removesuffix(".npy")
+                n_left -= entry.file_size
+                is_stored = entry.compress_type == zipfile.ZIP_STORED
+                if not is_stored or entry.file_size != entry.compress_size:
+                    raise ValueError(f"{name} is compressed")
+                if n_left < 0 or name in arrays:
+                    raise ValueError(f"{name} overlaps with another entry")
+                with archive.open(entry) as stream:
+                    arrays[name] = _read_array(stream, name, entry.file_size)
+    return arrays
+
+
+def _read_array(stream, name: str, n_bytes: int) -> np.ndarray:
+    """Return the array of a .npy stream of so many bytes."""
+    version = np.lib.format.read_magic(stream)
+    read_header = {
+        (1, 0): np.lib.format.read_array_header_1_0,
+        (2, 0): np.lib.format.read_array_header_2_0,
+    }[version]
+    shape, _, dtype = read_header(stream)
+    if dtype.kind not in "biufU":
+        raise ValueError(f"{name} has dtype {dtype}, which is never saved")
+    needed = math.prod(shape) * dtype.itemsize
+    if min(shape, default=0) < 0 or needed != n_bytes - stream.tell():
+        raise ValueError(f"{name} has not the {needed} bytes that its shape needs")
+    stream.seek(0)
+    array = np.lib.format.read_array(stream, allow_pickle=False)
+    array = array.astype(dtype.newbyteorder("="), copy=False)
+    if dtype.kind == "U" and needed:
+        largest = array.reshape(-1).view(np.uint32).max()
+        if largest > sys.maxunicode:
+            raise ValueError(f"{name} has the number {largest} as a character")
+    return array
+
+
+def _read_head(arrays: dict) -> dict:
+    """Return the parameters, the names of the maps, and whether learning has started."""
+    head = json.loads(arrays["head"].item())
+    params, maps, started = head["params"], head["maps"], head["started"]
+    kinds = (type(params), type(maps), type(started))
+    if kinds != (dict, list, bool) or {str, *map(type, maps)} != {str}:
+        raise ValueError(f"its head is {head!r}")
+    prefixes = {name.partition("/")[0] for name in arrays}
+    unknown = prefixes - {"format", "head", "model", *maps}
+    if unknown:
+        raise ValueError(f"it holds {min(unknown)}, which is unknown")
+    return head
+
+
+def _part(arrays: dict, prefix: str) -> dict:
+    """Return the arrays whose names are prefix/name, by the second part of their names."""
+    return _pop_prefixed(dict(arrays), f"{prefix}/")
+
+
+def _model_part(arrays: dict) -> dict:
+    """Return the state of the model itself, with numbers and texts as plain values."""
+    state = {name: np.asarray(value) for name, value in _part(arrays, "model").items()}
+    return {name: a.item() if a.ndim == 0 else a for name, a in state.items()}
 
 
 def _update_from_version_1(cls: type, head: dict, state: dict) -> None:
@@ -1603,6 +1847,8 @@ def _update_from_version_2(state: dict) -> None:
         return
     t = state.pop("n_steps_")
     W = state.pop("_W")
+    if not W.shape == state["_S"].shape == state["_V"].shape:
+        raise ValueError("_W, _V and _S have different shapes")
     # The sum of W over all steps is S + (t % 1024) W - V. With V = 0 and runs of other lengths it
     # has to be S + (t % RUN) W.
     difference = t % 1024 - t % RUN
@@ -1625,8 +1871,6 @@ class CodebookHasher(OnlineHasher):
 
     A method has the parameters `codebook` and `n_classes`, and gets targets by `_targets`.
     """
-
-    _learned: tuple[str, ...] = ()  # attributes that a saved model must have
 
     def _check_params(self) -> None:
         super()._check_params()
@@ -1702,25 +1946,42 @@ class CodebookHasher(OnlineHasher):
             state |= {f"codebook_{name}": value for name, value in book.items()}
         return state
 
+    def _forms(self, m: int, labels: Form) -> dict[str, Form]:
+        forms = Codebook.forms(self.n_bits)
+        return super()._forms(m, labels) | {
+            f"codebook_{name}": form for name, form in forms.items()
+        }
+
+    def _check_state(self, state: dict, started: bool) -> None:
+        super()._check_state(state, started)
+        if started:
+            book = _pop_prefixed(dict(state), "codebook_")
+            form = (state["_text_labels"], state["_n_columns"])
+            Codebook.check_state(book, self.n_bits, *form)
+
+    def _rebuild(self, state: dict) -> None:
+        # Version 1 kept only the targets. The labels get their columns again, in order.
+        labels = state.pop("labels")
+        targets = state.pop("targets")
+        keys = json.loads(labels)
+        single = [key for key in keys if not isinstance(key, list)]
+        n_labels = max(len(single), len(state.get("_classes", ())), self.n_classes or 0)
+        if self.n_bits * max(self.n_bits, n_labels, state["_n_columns"]) > 1 << 23:
+            raise ValueError("its codebook is too large for a file of version 1")
+        model = self._shallow_copy()
+        needed = ("_seed", "_n_columns", "_classes")
+        vars(model).update({name: state[name] for name in needed if name in state})
+        book = model._new_codebook().add(single)
+        book.set_targets(labels, targets, book.columns)
+        state |= {f"codebook_{name}": a for name, a in book.get_state().items()}
+
     def _restore(self, state: dict) -> None:
         book = _pop_prefixed(state, "codebook_")
-        labels = state.pop("labels", None)  # in files of version 1
-        targets = state.pop("targets", None)
         super()._restore(state)
-        if not hasattr(self, "feature_map_"):
-            return
         if book:
             self._book = Codebook.from_state(
                 self.n_bits, self.codebook, self._seed, book
             )
-        else:
-            # Version 1 kept only the targets. The labels get their columns again, in order.
-            keys = json.loads(labels)
-            single = [key for key in keys if not isinstance(key, list)]
-            self._book = self._new_codebook().add(single)
-            self._book.set_targets(labels, targets, self._book.columns)
-        for name in self._learned:
-            getattr(self, name)  # raises if the file lacks it
 
 
 # ---- the method ----------------------------------------------------------------------
@@ -1795,8 +2056,7 @@ class HMOH(CodebookHasher):
     True
     """
 
-    _learned = ("_perceptrons",)
-    _saved = (*CodebookHasher._saved, *_learned)
+    _saved = (*CodebookHasher._saved, "_perceptrons")
 
     def __init__(
         self,
@@ -1960,6 +2220,18 @@ class HMOH(CodebookHasher):
             learned = state.pop("_perceptrons").get_state()
             state |= {f"perceptrons_{name}": value for name, value in learned.items()}
         return state
+
+    def _forms(self, m: int, labels: Form) -> dict[str, Form]:
+        shape = (self.n_bits, m)
+        n_tiles = -(-self.n_bits // TILE)
+        n_averages = len(_horizons(self.memory)[2])
+        return super()._forms(m, labels) | {
+            "perceptrons_W": Form("float32", shape),
+            "perceptrons_V": Form("float32", shape),
+            "perceptrons_S": Form("float64", (n_averages, *shape)),
+            "perceptrons_wrong": Form("float64", (n_tiles, n_averages), 0, TILE),
+            "perceptrons_steps": COUNT,
+        }
 
     def _restore(self, state: dict) -> None:
         learned = _pop_prefixed(state, "perceptrons_")

@@ -11,6 +11,7 @@ the conventions of scikit-learn and work in its pipelines.
 
 from __future__ import annotations
 
+import copy
 import inspect
 import math
 
@@ -20,6 +21,9 @@ from numba import njit
 __all__ = ["RBF", "NotFittedError", "UnitLength"]
 
 BLOCK_VALUES = 1 << 20  # values of an intermediate result in memory at a time (4 MB)
+# Anchors, and eta^2, within these limits: no distance in units of eta is infinity times zero.
+LARGEST = 1e33
+BANDWIDTHS = (1e-66, 1e66)
 FEW_ROWS = 16  # up to so many rows a loop is faster than a product, see `_exponents`
 
 
@@ -178,6 +182,19 @@ class _Map:
         target = TargetTags(required=False)
         return Tags(None, target, TransformerTags(), input_tags=InputTags())
 
+    # The first of the fitted arrays has a column for each feature that comes in, and a row, or an
+    # entry, for each that comes out.
+
+    @property
+    def n_features_in_(self) -> int:
+        """Return the number of features of a row."""
+        return getattr(self, self._fitted[0]).shape[-1]
+
+    @property
+    def n_features_out_(self) -> int:
+        """Return the number of features that `transform` makes of a row."""
+        return len(getattr(self, self._fitted[0]))
+
     def _check_fitted(self) -> None:
         if not hasattr(self, self._fitted[0]):
             name = type(self).__name__
@@ -195,18 +212,42 @@ class _Map:
 
     def set_state(self, state: dict[str, np.ndarray]):
         """Make this map equal to the one whose `get_state` gave the state."""
-        params = set(self.get_params())
-        fitted = set(self._fitted)
-        if set(state) not in (params, params | fitted):
-            reason = (
-                f"a state of {sorted(state)} does not belong to {type(self).__name__}"
-            )
-            raise ValueError(f"{reason}; pass a map of the kind that was saved.")
-        for name in params | fitted:
-            vars(self).pop(name, None)
-        for name, value in state.items():
-            setattr(self, name, value.item() if value.ndim == 0 else value)
+        names = list(self.get_params())
+        fitted = list(self._fitted)
+        way = "pass a map of the kind that was saved, and a file written by save"
+        if set(state) not in (set(names), {*names, *fitted}):
+            kind = type(self).__name__
+            reason = f"a state of {sorted(state)} does not belong to {kind}"
+            raise ValueError(f"{reason}; {way}.")
+        values = {name: a.item() if a.ndim == 0 else a for name, a in state.items()}
+        new = copy.copy(self)
+        for name in fitted:
+            vars(new).pop(name, None)
+        vars(new).update(values)
+        try:
+            new._check_params()
+            if fitted[0] in values:
+                new._check_arrays()
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"the state is wrong ({error}); {way}.") from None
+        self.__dict__ = vars(new)
         return self
+
+    def _check_params(self) -> None:
+        """Check the parameters."""
+
+    def _check_arrays(self) -> None:
+        """Check the fitted arrays of a state from a file."""
+
+
+def _check_array(a, name: str, n_dimensions: int) -> None:
+    """Check an array of a saved map."""
+    a = np.asarray(a)
+    if a.dtype != np.float32 or a.ndim != n_dimensions or a.size == 0:
+        need = f"float32 with {n_dimensions} dimensions is needed"
+        raise ValueError(f"{name} is {a.dtype} of shape {a.shape}, but {need}")
+    if not np.abs(a).max() <= LARGEST:
+        raise ValueError(f"{name} has values that are not from -1e33 to 1e33")
 
 
 class RBF(_Map):
@@ -269,6 +310,15 @@ class RBF(_Map):
         check_integer(self.n_anchors, "n_anchors", least=2 if self.center else 1)
         check_real(self.divisor, "divisor")
 
+    def _check_arrays(self) -> None:
+        _check_array(self.anchors_, "anchors_", 2)
+        _check_array(self.mean_, "mean_", 1)
+        if not len(self.anchors_) == len(self.mean_) == self.n_anchors:
+            sizes = f"{len(self.anchors_)} and {len(self.mean_)}"
+            need = f"n_anchors is {self.n_anchors}"
+            raise ValueError(f"anchors_ and mean_ have length {sizes}, but {need}")
+        check_real(self.eta2_, "eta2_", *BANDWIDTHS)
+
     def fit(self, X, y=None) -> RBF:
         """Take the anchors and the bandwidth from the rows of X."""
         self._check_params()
@@ -294,9 +344,8 @@ class RBF(_Map):
             reason = f"all {len(X)} samples are equal, so there is no bandwidth"
             raise ValueError(f"{reason}; pass samples that differ.")
         eta2 = float(mean_squared / self.divisor)
-        # Within these limits, no distance in units of eta is infinity times zero.
         largest = float(np.abs(anchors).max())
-        if largest > 1e33 or not 1e-66 <= eta2 <= 1e66:
+        if largest > LARGEST or not BANDWIDTHS[0] <= eta2 <= BANDWIDTHS[1]:
             reason = (
                 f"anchors up to {largest:.3g} with eta^2 = {eta2:.3g} exceed float32"
             )
@@ -380,6 +429,9 @@ class UnitLength(_Map):
 
     _fitted = ("mean_",)
     n_warmup = 1000
+
+    def _check_arrays(self) -> None:
+        _check_array(self.mean_, "mean_", 1)
 
     def fit(self, X, y=None) -> UnitLength:
         """Take the mean from the rows of X."""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from hmoh import check_integer, check_real
+from hmoh import Form, check_integer, check_real
 
-from .linear import LinearHasher, number_labels, share_label
+from .linear import LinearHasher, check_distinct, number_labels, share_label
 
 __all__ = ["BSODH"]
 
@@ -151,6 +151,25 @@ class BSODH(LinearHasher):
         self._code = np.where(is_stored, code, B[first])
         self._count = count + member.sum(axis=1)
         self._labels = labels
+
+    def _forms(self, m: int, labels: Form) -> dict[str, Form]:
+        if len(labels.shape) == 2:
+            labels = labels._replace(dtype="int64")
+        codes = Form("float64", ("classes", self.n_bits))
+        return super()._forms(m, labels) | {
+            "_labels": labels.like("classes", optional=True),
+            "_count": Form("float64", ("classes",), least=0),
+            "_code": codes._replace(least=-1, most=1),
+            "_sum": codes,
+            "_gram": Form("float64", (self.n_bits, self.n_bits)),
+        }
+
+    def _check_state(self, state: dict, started: bool) -> None:
+        super()._check_state(state, started)
+        if started and len(state["_count"]):
+            if "_labels" not in state:
+                raise ValueError("it lacks _labels")
+            check_distinct(state["_labels"])
 
     def _balanced(self, sums: np.ndarray, related: np.ndarray) -> np.ndarray:
         """Return codes times S for every class, from the sums of the codes of every class."""

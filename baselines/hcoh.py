@@ -80,8 +80,6 @@ class HCOH(LinearHasher, CodebookHasher):
     True
     """
 
-    _learned = ("_W",)
-
     def __init__(
         self,
         n_bits: int = 32,

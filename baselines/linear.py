@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from hmoh import OnlineHasher
+from hmoh import Form, OnlineHasher
 
-__all__ = ["LinearHasher", "number_labels", "share_label"]
+__all__ = ["LinearHasher", "check_distinct", "number_labels", "share_label"]
 
 
 class LinearHasher(OnlineHasher):
@@ -25,6 +25,10 @@ class LinearHasher(OnlineHasher):
 
     def _decide(self, Z: np.ndarray) -> np.ndarray:
         return Z @ self._W.T
+
+    def _forms(self, m: int, labels: Form) -> dict[str, Form]:
+        W = Form("float32", (self.n_bits, m))
+        return super()._forms(m, labels) | {"_W": W}
 
     @property
     def weights_(self) -> np.ndarray:
@@ -59,6 +63,12 @@ def share_label(a: np.ndarray, b: np.ndarray) -> np.ndarray:
         a = number[:n]
         b = number[n:]
     return a[:, None] == b
+
+
+def check_distinct(labels: np.ndarray) -> None:
+    """Check that no label, or row of 0/1, occurs twice in a file."""
+    if len(set(_keys(labels))) < len(labels):
+        raise ValueError("_labels has an entry twice")
 
 
 def number_labels(y: np.ndarray, known: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from hmoh import check_integer, check_real, compiled
+from hmoh import COUNT, Form, check_integer, check_real, compiled
 
 from .information import histograms, mean_information, pack, replace_items
 from .linear import LinearHasher, share_label
@@ -380,6 +380,32 @@ class MIHash(LinearHasher):
         self._codes = pack(self._P)
         self._similar = None
         self._counts = None
+
+    def _forms(self, m: int, labels: Form) -> dict[str, Form]:
+        forms = super()._forms(m, labels)
+        items = (self.reservoir, self.n_bits)
+        n_words = -(-self.n_bits // 64)
+        return forms | {
+            "_used": forms["_W"],
+            "_items": Form("float32", (self.reservoir + BLOCK, m)),
+            "_labels": labels.like("_labels", optional=True),
+            "_keys": Form("float64", (self.reservoir,), 0, np.inf),
+            "_P": Form("float32", items),
+            "_codes": Form("uint64", (self.reservoir, n_words), 0),
+            "_n_steps": COUNT,
+        }
+
+    def _check_state(self, state: dict, started: bool) -> None:
+        super()._check_state(state, started)
+        if started:
+            n = len(state.get("_labels", ()))
+            is_taken = np.arange(self.reservoir) < n
+            if n > self.reservoir or (np.isfinite(state["_keys"]) != is_taken).any():
+                raise ValueError(f"_keys does not have {n} items, as _labels has")
+            # A bit beyond n_bits would make a distance larger than any counter.
+            all_ones = pack(np.ones((1, self.n_bits)))
+            if (state["_codes"] & ~all_ones).any():
+                raise ValueError(f"_codes has bits set beyond n_bits={self.n_bits}")
 
     def _learn(self, Z: np.ndarray, y: np.ndarray) -> None:
         # The steps below write into these arrays.

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from hmoh import check_bool, check_real, compiled
+from hmoh import Form, check_bool, check_real, compiled
 
-from .linear import LinearHasher, number_labels
+from .linear import LinearHasher, check_distinct, number_labels
 
 __all__ = ["OSH"]
 
@@ -143,6 +143,16 @@ class OSH(LinearHasher):
         boost = self.loss == "boost"
         _fit_codewords(Z, sample, word, C, float(self.learning_rate), boost, W)
         self._W = W
+
+    def _forms(self, m: int, labels: Form) -> dict[str, Form]:
+        forms = super()._forms(m, labels)
+        if len(labels.shape) == 1:
+            forms["_labels"] = labels.like("_labels", optional=True)
+        return forms
+
+    def _check_state(self, state: dict, started: bool) -> None:
+        super()._check_state(state, started)
+        check_distinct(state.get("_labels", np.empty(0)))
 
     def _codewords(self, n_words: int) -> np.ndarray:
         """Return the first codewords of the list, (n_words, n_bits) int8 of +1 and -1."""

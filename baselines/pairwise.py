@@ -16,7 +16,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from hmoh import BLOCK_ROWS, check_features, check_integer, check_real, compiled
+from hmoh import (
+    BLOCK_ROWS,
+    Form,
+    check_features,
+    check_integer,
+    check_real,
+    compiled,
+)
 from kernels import RBF
 
 from .linear import LinearHasher
@@ -229,6 +236,13 @@ class OKH(_PairHasher):
         W = self._W.copy()
         _passive_aggressive(pairs, similar, far, float(self.aggressiveness), W)
         self._W = W
+
+    def _forms(self, m: int, labels: Form) -> dict[str, Form]:
+        # W belongs to the kernel features. eta^2 may have been squared.
+        return super()._forms(self.n_anchors + 1, labels) | {
+            "_anchors": Form("float32", (self.n_anchors, m)),
+            "_eta2": Form("float64", least=1e-132, most=1e132),
+        }
 
     def _decide(self, Z: np.ndarray) -> np.ndarray:
         return super()._decide(self._kernel(Z))

@@ -16,6 +16,8 @@ from __future__ import annotations
 import numpy as np
 
 from hmoh import (
+    COUNT,
+    Form,
     NotFittedError,
     OnlineHasher,
     check_bool,
@@ -91,6 +93,25 @@ class _SketchHasher(OnlineHasher):
         self.sketch_ = np.empty((0, n_features))
         self.mean_ = np.zeros(n_features)
         self._n = 0
+
+    def _forms(self, m: int, labels: Form) -> dict[str, Form]:
+        return super()._forms(m, labels) | {
+            "sketch_": Form("float64", ("rows", m)),
+            "mean_": Form("float64", (m,)),
+            "_n": COUNT,
+            "_rotation": Form("float64", (self.n_bits, self.n_bits)),
+        }
+
+    def _check_state(self, state: dict, started: bool) -> None:
+        super()._check_state(state, started)
+        if started:
+            n_rows, m = state["sketch_"].shape
+            least = min(state["_n"], 1)
+            if not least <= n_rows <= self._n_rows:
+                most = self._n_rows
+                raise ValueError(f"sketch_ has {n_rows} rows, not {least} to {most}")
+            if self.n_bits > m:
+                raise ValueError(f"n_bits={self.n_bits} is more than {m} features")
 
     def _learn(self, Z: np.ndarray, y: None) -> None:
         for start in range(0, len(Z), self._update_size):

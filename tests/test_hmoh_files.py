@@ -549,5 +549,6 @@ def test_a_loaded_model_does_not_share_the_map_it_was_given(tmp_path):
     given = RBF()
     a = HMOH.load(path, feature_map=given)
     codes = a.transform(stream()[0])
-    given.fit(stream(seed=5)[0])
+    assert vars(given) == vars(RBF())
+    given.set_params(n_anchors=8).fit(stream(seed=5)[0])
     assert_array_equal(a.transform(stream()[0]), codes)

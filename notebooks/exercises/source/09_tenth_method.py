@@ -24,7 +24,7 @@ from pathlib import Path
 import numpy as np
 
 from baselines import METHODS
-from hmoh import CodebookHasher
+from hmoh import CodebookHasher, Form
 from kernels import RBF
 from study import datasets, protocol
 
@@ -119,7 +119,8 @@ print("accumulate and solve: the loss is at its minimum, over two parts of a str
 # - `_start(Z)`: set up what is learned, when the first mapped samples have arrived;
 # - `_learn(Z, y)`: learn from mapped samples, **replacing** arrays and never writing into them;
 # - `_decide(Z)`: the values whose signs are the code, (n, r) float32;
-# - `_saved`: the names of what was learned, so that `save` and `load` work.
+# - `_saved` and `_forms`: the names of what was learned, and its types and shapes, so that `save`
+#   and `load` work. `load` checks a file before it uses it. Both are given below.
 #
 # We start from `CodebookHasher`, which also has the targets. `self._targets(y)` returns the
 # target codes that occur, (k, r), and for each sample its row in them. Fill in the three methods;
@@ -147,8 +148,7 @@ print("accumulate and solve: the loss is at its minimum, over two parts of a str
 class RidgeHash(CodebookHasher):
     """Ridge regression to Hadamard target codes, exact at any time of the stream."""
 
-    _learned = ("_A", "_B")
-    _saved = (*CodebookHasher._saved, *_learned)
+    _saved = (*CodebookHasher._saved, "_A", "_B")
 
     def __init__(
         self,
@@ -167,6 +167,10 @@ class RidgeHash(CodebookHasher):
         self.n_classes = n_classes
         self.warmup = warmup
         self.random_state = random_state
+
+    def _forms(self, m, labels):
+        sums = {"_A": Form("float64", (m, m)), "_B": Form("float64", (m, self.n_bits))}
+        return super()._forms(m, labels) | sums
 
     def _start(self, Z):
         super()._start(Z)  # makes the codebook
