@@ -31,7 +31,13 @@ from typing import NamedTuple
 
 from fuzz_baselines import BASELINES, check_baselines
 from fuzz_common import ROOT
-from fuzz_files import FILES, check_files, limit_memory
+from fuzz_files import (
+    DATA_FILES,
+    MODEL_FILES,
+    check_data,
+    check_models,
+    limit_memory,
+)
 from fuzz_hmoh import HMOH_CASES, KERNELS, check_hmoh, check_kernels
 from fuzz_metrics import METRICS, check_metrics
 from fuzz_threads import THREADS, check_threads
@@ -64,7 +70,8 @@ LISTED = [
     Target("baselines", BASELINES, check_baselines, 0.1),
     Target("kernels", KERNELS, check_kernels, 0.1),
     Target("threads", THREADS, check_threads, 0.05),
-    Target("files", FILES, check_files, 0.1, is_isolated=True),
+    Target("models", MODEL_FILES, check_models, 0.05, is_isolated=True),
+    Target("data", DATA_FILES, check_data, 0.05, is_isolated=True),
 ]
 TARGETS = {target.name: target for target in LISTED}
 
@@ -105,16 +112,25 @@ def plainer(values: Sequence, value) -> list:
     return [value - gap for gap in gaps]
 
 
+def place_of(how: str | None) -> str | None:
+    """Return the last line of code in a traceback, by which two failures are the same."""
+    lines = [line for line in (how or "").splitlines() if line.startswith("  File ")]
+    return lines[-1] if lines else None
+
+
 def shrink(target: Target, case: dict) -> dict:
-    """Return the plainest case that still fails, changing one value at a time."""
+    """Return the plainest case that fails at the same place, changing one value at a time."""
     end = time.monotonic() + SHRINKING
-    is_changed = True
+    place = place_of(failure(target, case))
+    is_changed = place is not None
     while is_changed:
         is_changed = False
         for name, values in target.choices.items():
             for value in plainer(values, case[name]):
+                if time.monotonic() > end:
+                    return case
                 changed = case | {name: value}
-                if time.monotonic() < end and failure(target, changed):
+                if place_of(failure(target, changed)) == place:
                     case = changed
                     is_changed = True
                     break
@@ -249,6 +265,7 @@ def fuzz(names: list[str], args: argparse.Namespace) -> int:
         WORKER.start()
     end = time.monotonic() + 60 * args.minutes
     next_keep = 0.0
+    next_line = time.monotonic() + 60
     failed = False
 
     def used(name):
@@ -281,6 +298,15 @@ def fuzz(names: list[str], args: argparse.Namespace) -> int:
             if now > next_keep:
                 keep_place(args.seed, place)
                 next_keep = now + KEEP_EVERY
+            if now > next_line:
+                n_calls = sum(
+                    place[key]["calls"] - begun[key]["calls"] for key in names
+                )
+                print(
+                    f"{(end - now) / 60:.0f} minutes left, {n_calls:,} calls",
+                    flush=True,
+                )
+                next_line = now + 60
     finally:
         keep_place(args.seed, place)
         report_totals(names, place, begun)

@@ -45,6 +45,22 @@ def expected_sum(N, N_hits, size, good, last):
     return total / len(places_of_hits(size, good))
 
 
+def ap_of_cut(before, N, N_hits, size, good, last):
+    """Return the expected AP divided by the hits up to rank `last`, which cuts the last tie."""
+    scores = []
+    for places in places_of_hits(size, good):
+        total = before
+        n_hits = N_hits
+        for place in places:
+            if N + place < last:
+                n_hits += 1
+                total += Fraction(n_hits, N + place + 1)
+        scores.append(total / n_hits if n_hits else None)
+    if all(score is None for score in scores):
+        return None
+    return sum(score or 0 for score in scores) / len(scores)
+
+
 @lru_cache(100_000)
 def expected_ap(ties, normalize, top):
     """Return the expected AP of ties (size, good), nearest first, or None."""
@@ -54,16 +70,11 @@ def expected_ap(ties, normalize, top):
     N = N_hits = 0
     for size, good in ties:
         if normalize == "retrieved" and N + size >= last:
-            q = last - N
-            if N_hits + min(good, q) == 0:
-                return None
-            return naive.expect_over_cut(total, N, N_hits, size, good, q)
+            return ap_of_cut(total, N, N_hits, size, good, last)
         total += expected_sum(N, N_hits, size, good, last)
         N += size
         N_hits += good
     divisor = min(n_relevant, last) if normalize == "min" else n_relevant
-    if normalize == "retrieved":
-        divisor = N_hits
     return total / divisor if divisor else None
 
 
