@@ -47,6 +47,7 @@ TURN = 0.2  # seconds that a target runs before another one may
 KEEP_EVERY = 5.0  # seconds after which the place is kept
 LONGEST = 60.0  # seconds that an isolated case may take
 SHRINKING = 60.0  # seconds to make a case smaller
+COUNTED = ("cases", "calls", "seconds")
 
 
 class Target(NamedTuple):
@@ -206,22 +207,101 @@ WORKER = Worker()
 # ---- a run ---------------------------------------------------------------------------
 
 
-def read_place(seed: int, restart: bool) -> dict:
-    """Return cases, calls and seconds of each target so far."""
-    place = {name: {"cases": 0, "calls": 0, "seconds": 0.0} for name in TARGETS}
-    path = FOLDER / f"fuzz_{seed}.json"
-    if path.exists() and not restart:
-        place |= json.loads(path.read_text())["targets"]
-    return place
+class Place:
+    """Hold the cases, calls and seconds of each target, over all runs with one seed."""
+
+    def __init__(self, seed: int, names: list[str], restart: bool):
+        self.seed = seed
+        self.names = names
+        self.path = FOLDER / f"fuzz_{seed}.json"
+        self.totals = {name: dict.fromkeys(COUNTED, 0) for name in TARGETS}
+        if self.path.exists() and not restart:
+            self.totals |= json.loads(self.path.read_text())["targets"]
+        self.begun = {name: dict(self.totals[name]) for name in names}
+
+    def keep(self) -> None:
+        """Write the file, atomically."""
+        FOLDER.mkdir(exist_ok=True)
+        temporary = self.path.with_suffix(f".{os.getpid()}.tmp")
+        content = {"seed": self.seed, "targets": self.totals}
+        temporary.write_text(json.dumps(content, indent=1))
+        os.replace(temporary, self.path)
+
+    def done(self, name: str, what: str) -> float:
+        """Return what a target did in this run."""
+        return self.totals[name][what] - self.begun[name][what]
+
+    def note(self, name: str, n_calls: int, seconds: float) -> None:
+        """Count a case that passed."""
+        for what, number in zip(COUNTED, (1, n_calls, seconds), strict=True):
+            self.totals[name][what] += number
+
+    def report(self) -> None:
+        """Print what each target did in this run, and its calls in all runs."""
+        print(
+            f"{'target':12}{'cases':>9}{'calls':>11}{'calls/s':>9}{'in all runs':>14}"
+        )
+        rows = []
+        for name in self.names:
+            counts = [self.done(name, what) for what in COUNTED]
+            rows.append([*counts, self.totals[name]["calls"]])
+        rows.append([sum(column) for column in zip(*rows, strict=True)])
+        for name, row in zip([*self.names, "all"], rows, strict=True):
+            n_cases, n_calls, seconds, n_ever = row
+            speed = n_calls / max(seconds, 1e-9)
+            print(f"{name:12}{n_cases:9,}{n_calls:11,}{speed:9,.0f}{n_ever:14,}")
 
 
-def keep_place(seed: int, place: dict) -> None:
-    """Write the place to a file, atomically."""
-    FOLDER.mkdir(exist_ok=True)
-    path = FOLDER / f"fuzz_{seed}.json"
-    temporary = path.with_suffix(f".{os.getpid()}.tmp")
-    temporary.write_text(json.dumps({"seed": seed, "targets": place}, indent=1))
-    os.replace(temporary, path)
+def fuzz(names: list[str], args: argparse.Namespace) -> int:
+    """Run cases of these targets in turn until the time is over or one fails."""
+    place = Place(args.seed, names, args.restart)
+    if any(TARGETS[name].is_isolated for name in names):
+        WORKER.start()
+    end = time.monotonic() + 60 * args.minutes
+    next_keep = time.monotonic() + KEEP_EVERY
+    next_line = time.monotonic() + 60
+
+    def is_open(name):
+        return args.cases is None or place.done(name, "cases") < args.cases
+
+    def used(name):
+        return place.done(name, "seconds") / TARGETS[name].share
+
+    def take_turn(target):
+        """Run cases for a short time; return whether all passed."""
+        turn_end = min(time.monotonic() + TURN, end)
+        while time.monotonic() < turn_end and is_open(target.name):
+            case = draw(target, args.seed, place.totals[target.name]["cases"])
+            start = time.monotonic()
+            try:
+                n_calls = count_calls(target, case)
+            except Exception:
+                return False
+            place.note(target.name, n_calls, time.monotonic() - start)
+        return True
+
+    failed = None
+    try:
+        while failed is None and time.monotonic() < end:
+            open_names = [name for name in names if is_open(name)]
+            if not open_names:
+                break
+            name = min(open_names, key=used)
+            if not take_turn(TARGETS[name]):
+                failed = name
+            if time.monotonic() > next_keep:
+                place.keep()
+                next_keep += KEEP_EVERY
+            if time.monotonic() > next_line:
+                print(f"{(end - next_line) / 60:.0f} minutes left", flush=True)
+                next_line += 60
+    finally:
+        place.keep()
+        place.report()
+    if failed is None:
+        return 0
+    report_failure(TARGETS[failed], args.seed, place.totals[failed]["cases"])
+    return 1
 
 
 def report_failure(target: Target, seed: int, number: int) -> None:
@@ -233,86 +313,8 @@ def report_failure(target: Target, seed: int, number: int) -> None:
     if how is None:
         how = "It did not fail again, so it depends on the time.\n"
     print(f"{how}as drawn: {case}\nshrunk:   {small}")
-    place = f"--seed {seed} --target {target.name} --case {number}"
-    print(f"repeat:   {sys.executable} {__file__} {place}")
-
-
-def report_totals(names: list[str], place: dict, begun: dict) -> None:
-    """Print what each target did in this run, and in all runs with this seed."""
-    print(
-        f"{'target':12}{'cases':>9}{'calls':>11}{'calls/s':>9}{'calls in all runs':>20}"
-    )
-    totals = {key: 0 for key in ("cases", "calls", "seconds", "all")}
-    for name in names:
-        row = {key: place[name][key] - begun[name][key] for key in begun[name]}
-        row["all"] = place[name]["calls"]
-        for key in totals:
-            totals[key] += row[key]
-        print(line(name, row))
-    print(line("all", totals))
-
-
-def line(name: str, row: dict) -> str:
-    speed = row["calls"] / max(row["seconds"], 1e-9)
-    return f"{name:12}{row['cases']:9,}{row['calls']:11,}{speed:9,.0f}{row['all']:20,}"
-
-
-def fuzz(names: list[str], args: argparse.Namespace) -> int:
-    """Run cases of these targets in turn until the time is over or one fails."""
-    place = read_place(args.seed, args.restart)
-    begun = {name: dict(place[name]) for name in names}
-    if any(TARGETS[name].is_isolated for name in names):
-        WORKER.start()
-    end = time.monotonic() + 60 * args.minutes
-    next_keep = 0.0
-    next_line = time.monotonic() + 60
-    failed = False
-
-    def used(name):
-        seconds = place[name]["seconds"] - begun[name]["seconds"]
-        return seconds / TARGETS[name].share
-
-    def is_open(name):
-        n_cases = place[name]["cases"] - begun[name]["cases"]
-        return args.cases is None or n_cases < args.cases
-
-    try:
-        while not failed and time.monotonic() < end:
-            open_names = [name for name in names if is_open(name)]
-            if not open_names:
-                break
-            name = min(open_names, key=used)
-            own = place[name]
-            start = now = time.monotonic()
-            before = own["seconds"]
-            while now < min(start + TURN, end) and is_open(name):
-                case = draw(TARGETS[name], args.seed, own["cases"])
-                try:
-                    own["calls"] += count_calls(TARGETS[name], case)
-                except Exception:
-                    failed = True
-                    break
-                own["cases"] += 1
-                now = time.monotonic()
-                own["seconds"] = before + now - start
-            if now > next_keep:
-                keep_place(args.seed, place)
-                next_keep = now + KEEP_EVERY
-            if now > next_line:
-                n_calls = sum(
-                    place[key]["calls"] - begun[key]["calls"] for key in names
-                )
-                print(
-                    f"{(end - now) / 60:.0f} minutes left, {n_calls:,} calls",
-                    flush=True,
-                )
-                next_line = now + 60
-    finally:
-        keep_place(args.seed, place)
-        report_totals(names, place, begun)
-    if failed:
-        report_failure(TARGETS[name], args.seed, place[name]["cases"])
-    return int(failed)
+    options = f"--seed {seed} --target {target.name} --case {number}"
+    print(f"repeat:   {sys.executable} {__file__} {options}")
 
 
 def main(arguments: list[str] | None = None) -> int:
