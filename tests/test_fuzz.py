@@ -26,11 +26,11 @@ N_CASES = {
     "kernels": 30,
     "threads": 2,
     "models": 15 if JIT_IS_OFF else 200,
-    "data": 40 if JIT_IS_OFF else 300,
+    "data": 40 if JIT_IS_OFF else 150,
 }
 ISOLATED = [target.name for target in fuzz.LISTED if target.is_isolated]
-# Strict checks in `load` and in the readers are still to come.
-NOT_YET = pytest.mark.xfail(reason="damaged files are not all refused", strict=True)
+# Some damaged models are not refused yet. Remove this mark when they are.
+NOT_YET = pytest.mark.xfail(reason="load lets some damage pass", strict=True)
 
 
 @pytest.fixture(autouse=True)
@@ -47,7 +47,7 @@ def folder(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     "name",
     [
-        pytest.param(name, marks=NOT_YET) if name in ISOLATED else name
+        pytest.param(name, marks=NOT_YET) if name == "models" else name
         for name in fuzz.TARGETS
     ],
 )
