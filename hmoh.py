@@ -78,7 +78,19 @@ SAVED_VERSION = 3  # of the files that `save` writes; versions 1 and 2 can still
 
 
 class NotFittedError(ValueError, AttributeError):
-    """Raised when a model is used before it has learned anything."""
+    """Raised when a model is used before it has learned anything.
+
+    If scikit-learn is in use it is also an error of its class, which its tools catch.
+    """
+
+    def __new__(cls, *args):
+        theirs = sys.modules.get("sklearn.exceptions")
+        if cls is NotFittedError and theirs is not None:
+            cls = type(cls.__name__, (cls, theirs.NotFittedError), {})
+        return super().__new__(cls, *args)
+
+    def __reduce__(self):
+        return NotFittedError, self.args
 
 
 # ---- the perceptron (Sec. 3.5 and 3.7) -----------------------------------------------
@@ -445,7 +457,7 @@ def hadamard(order: int) -> np.ndarray:
 def _columns(order: int, which: np.ndarray) -> np.ndarray:
     """Return columns of the Hadamard matrix as rows, without making the others."""
     common = np.arange(order) & np.asarray(which)[:, None]
-    odd = np.bitwise_count(common) & 1
+    odd = _bit_count(common) & 1
     return 1 - 2 * odd.astype(np.int8)
 
 
@@ -501,8 +513,16 @@ def _hamming(A: np.ndarray, B: np.ndarray) -> np.ndarray:
     packed_b = np.packbits(B > 0, axis=1).T
     distance = np.zeros((len(A), len(B)), np.int64)
     for a, b in zip(packed_a, packed_b, strict=True):
-        distance += np.bitwise_count(a[:, None] ^ b)
+        distance += _bit_count(a[:, None] ^ b)
     return distance
+
+
+def _bit_count(x: np.ndarray) -> np.ndarray:
+    """Return the number of 1 bits of each entry, also with numpy 1.26."""
+    if hasattr(np, "bitwise_count"):
+        return np.bitwise_count(x)
+    bits = np.unpackbits(x[..., None].view(np.uint8), axis=-1)
+    return bits.sum(axis=-1, dtype=np.uint8)
 
 
 def _sign(x: np.ndarray) -> np.ndarray:
@@ -912,8 +932,13 @@ def check_bool(value, name: str) -> None:
         raise TypeError(f"{name} must be True or False, not {value!r}.")
 
 
-def check_features(X, n_features: int | None = None, name: str = "X") -> np.ndarray:
+def check_features(
+    X, n_features: int | None = None, name: str = "X", owner: str = "the model"
+) -> np.ndarray:
     """Return X as a finite (n, d) float32 array in C order, not copied if it is one.
+
+    `n_features` is what `owner` was fitted on. Some of the words of the errors are those that
+    scikit-learn's own checks look for.
 
     kernels.py has the same function, because each file works alone.
     """
@@ -921,6 +946,11 @@ def check_features(X, n_features: int | None = None, name: str = "X") -> np.ndar
         need = f"dense features are needed: pass {name}.toarray()"
         raise TypeError(f"{name} is a sparse {type(X).__name__}; {need}.")
     given = np.asarray(X)
+    if given.dtype == object:
+        given = _as_numbers(given)
+    if given.dtype.kind == "c":
+        reason = f"{name} has dtype {given.dtype}, but Complex data not supported"
+        raise ValueError(f"{reason}; pass {name}.real or abs({name}).")
     if given.dtype.kind not in "buif":
         need = f"numbers are needed: pass {name}.astype(np.float32) if they are numbers"
         raise TypeError(f"{name} has dtype {given.dtype}; {need}.")
@@ -928,14 +958,18 @@ def check_features(X, n_features: int | None = None, name: str = "X") -> np.ndar
         way = "x.reshape(1, -1) for one sample"
         if given.ndim > 2:
             way = f"{name}.reshape(len({name}), -1) for images"
-        need = f"a row of features for each sample is needed: pass {way}"
-        raise ValueError(f"{name} has shape {given.shape}; {need}.")
+        need = "a row of features for each sample is needed"
+        raise ValueError(
+            f"{name} has shape {given.shape}, but {need}. Reshape your data: pass {way}."
+        )
     if given.size == 0:
-        need = "pass at least one sample with one feature"
-        raise ValueError(f"{name} has shape {given.shape}, so it is empty; {need}.")
+        what = "feature" if given.shape[1] == 0 else "sample"
+        has = f"{name} has 0 {what}(s) (shape={given.shape})"
+        raise ValueError(f"{has} while a minimum of 1 is required; pass at least one.")
     if n_features is not None and given.shape[1] != n_features:
-        need = f"but the model was fitted on {n_features}; pass the same features as before"
-        raise ValueError(f"{name} has {given.shape[1]} features, {need}.")
+        need = f"but {owner} is expecting {n_features} features as input"
+        way = "pass the same features as before"
+        raise ValueError(f"{name} has {given.shape[1]} features, {need}; {way}.")
     X = given
     if given.dtype != np.float32 or not given.flags.c_contiguous:
         # Values that float32 cannot hold become infinite, and are found below.
@@ -952,9 +986,42 @@ def check_features(X, n_features: int | None = None, name: str = "X") -> np.ndar
             is_suspect = not math.isfinite(np.einsum("ij->", X))
     if is_suspect and not np.isfinite(X).all():
         row, column = np.argwhere(~np.isfinite(X))[0]
-        need = "finite numbers within float32 are needed: drop, fill or scale them"
+        need = (
+            "NaN, inf and numbers beyond float32 are refused: drop, fill or scale them"
+        )
         raise ValueError(f"{name}[{row}, {column}] is {given[row, column]}; {need}.")
     return X
+
+
+def _as_numbers(given: np.ndarray) -> np.ndarray:
+    """Return an array of objects as float64 if all are numbers, as in some DataFrames."""
+    if any(value is None or isinstance(value, str) for value in given.flat):
+        return given
+    try:
+        return given.astype(np.float64)
+    except (TypeError, ValueError) as error:
+        need = "pass numbers only"
+        raise TypeError(f"X has dtype object ({error}); {need}.") from None
+
+
+def column_names(X) -> np.ndarray | None:
+    """Return the names of the columns of a DataFrame, if all are strings."""
+    columns = getattr(X, "columns", None)
+    if columns is None or not all(isinstance(name, str) for name in columns):
+        return None
+    return np.array(list(columns))
+
+
+def check_names(X, known: np.ndarray | None) -> None:
+    """Check that the columns of a DataFrame have the known names, in their order."""
+    names = column_names(X)
+    if names is None or known is None or np.array_equal(names, known):
+        return
+    way = "pass X[model.feature_names_in_]"
+    raise ValueError(
+        f"the columns of X are {names.tolist()}, "
+        f"but they were {known.tolist()} when learning began; {way}."
+    )
 
 
 def check_labels(y, n_samples: int, name: str = "y") -> np.ndarray:
@@ -964,8 +1031,11 @@ def check_labels(y, n_samples: int, name: str = "y") -> np.ndarray:
     except ValueError as error:  # rows of different lengths
         way = "pass one label per sample, or a 0/1 matrix with a column for each label"
         raise ValueError(f"{name} cannot become an array ({error}); {way}.") from None
-    if y.dtype == object and {type(label) for label in y.flat} <= {str}:
-        y = y.astype(str)  # a pandas column of strings
+    if y.dtype == object:
+        # A column of a DataFrame may have strings or integers as objects.
+        for kind in (str, int):
+            if {type(label) for label in y.flat} == {kind}:
+                y = y.astype(kind)
     is_text = y.dtype.kind == "U"
     if y.dtype.kind not in "buiU" or (is_text and y.ndim == 2):
         need = "integers, strings or a 0/1 matrix are needed: pass y.astype(int) for numbers"
@@ -1106,6 +1176,7 @@ class OnlineHasher:
     _least_warmup = 1  # samples that `_start` needs
     _saved = (
         "n_features_in_",
+        "feature_names_in_",
         "n_seen_",
         "_seed",
         "_classes",
@@ -1168,7 +1239,9 @@ class OnlineHasher:
         target = TargetTags(
             required=self.needs_labels, two_d_labels=True, multi_output=True
         )
-        return Tags(None, target, TransformerTags(), input_tags=InputTags())
+        # Codes have a type of their own.
+        codes = TransformerTags(preserves_dtype=[])
+        return Tags(None, target, codes, input_tags=InputTags())
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "feature_map_")
@@ -1266,10 +1339,17 @@ class OnlineHasher:
             self._check_params()
         else:
             self._check_unchanged()
-        X = check_features(X, None if fresh else self.n_features_in_)
+        if fresh:
+            names = column_names(X)
+        else:
+            check_names(X, vars(self).get("feature_names_in_"))
+        n_features = None if fresh else self.n_features_in_
+        X = check_features(X, n_features, owner=type(self).__name__)
         model = self._shallow_copy()
         if fresh:
             model._forget()
+            if names is not None:
+                model.feature_names_in_ = names
             rng = np.random.default_rng(copy.deepcopy(self.random_state))
             model._seed = int(rng.integers(2**63))
             model.n_features_in_ = X.shape[1]
@@ -1332,8 +1412,9 @@ class OnlineHasher:
         if not self.needs_labels:
             return None
         if y is None:
-            need = f"{type(self).__name__} learns from labels: pass one for each sample"
-            raise TypeError(f"y is missing; {need}.")
+            need = f"{type(self).__name__} requires y to be passed"
+            way = "pass a label for each sample"
+            raise ValueError(f"{need}, but the target y is None; {way}.")
         y = check_labels(y, n_samples)
         is_text = y.dtype.kind == "U"
         n_columns = y.shape[1] if y.ndim == 2 else 0
@@ -1434,6 +1515,11 @@ class OnlineHasher:
                 )
         return Z
 
+    def _check_X(self, X) -> np.ndarray:
+        """Return the features of samples to encode."""
+        check_names(X, vars(self).get("feature_names_in_"))
+        return check_features(X, self.n_features_in_, owner=type(self).__name__)
+
     def _check_fitted(self) -> None:
         if not hasattr(self, "n_seen_"):
             name = type(self).__name__
@@ -1449,7 +1535,7 @@ class OnlineHasher:
     def decision_function(self, X) -> np.ndarray:
         """Return the (n, n_bits) float32 values whose signs are the codes."""
         model = self._snapshot()
-        X = check_features(X, model.n_features_in_)
+        X = model._check_X(X)
         return model._decide(model._features(X))
 
     def transform(self, X) -> np.ndarray:
@@ -1458,7 +1544,7 @@ class OnlineHasher:
         Bit k is 1 where hash function k is above 0 (Eq. 1).
         """
         model = self._snapshot()
-        X = check_features(X, model.n_features_in_)
+        X = model._check_X(X)
         if len(X) <= BLOCK_ROWS:
             return model._packed(X)
         blocks = [X[i : i + BLOCK_ROWS] for i in range(0, len(X), BLOCK_ROWS)]
@@ -1623,6 +1709,7 @@ class OnlineHasher:
         label = Form("U" if state.get("_text_labels") else "int64", ("n",))
         labels = Form("uint8", ("n", n_columns), 0, 1) if n_columns else label
         forms = {
+            "feature_names_in_": Form("U", (n_features,), optional=True),
             "_classes": label.like("_classes", optional=True),
             "_X": Form("float32", ("_X", n_features), optional=True),
         }

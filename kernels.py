@@ -14,6 +14,7 @@ from __future__ import annotations
 import copy
 import inspect
 import math
+import sys
 
 import numpy as np
 from numba import njit
@@ -28,7 +29,19 @@ FEW_ROWS = 16  # up to so many rows a loop is faster than a product, see `_expon
 
 
 class NotFittedError(ValueError, AttributeError):
-    """Raised when a map is used before it is fitted."""
+    """Raised when a map is used before it is fitted.
+
+    If scikit-learn is in use it is also an error of its class, which its tools catch.
+    """
+
+    def __new__(cls, *args):
+        theirs = sys.modules.get("sklearn.exceptions")
+        if cls is NotFittedError and theirs is not None:
+            cls = type(cls.__name__, (cls, theirs.NotFittedError), {})
+        return super().__new__(cls, *args)
+
+    def __reduce__(self):
+        return NotFittedError, self.args
 
 
 # ---- input checks --------------------------------------------------------------------
@@ -56,8 +69,13 @@ def check_real(value, name: str, least: float = 1e-30, most: float = 1e30) -> No
         raise ValueError(f"{name}={value} is out of range; {need}.")
 
 
-def check_features(X, n_features: int | None = None, name: str = "X") -> np.ndarray:
+def check_features(
+    X, n_features: int | None = None, name: str = "X", owner: str = "the model"
+) -> np.ndarray:
     """Return X as a finite (n, d) float32 array in C order, not copied if it is one.
+
+    `n_features` is what `owner` was fitted on. Some of the words of the errors are those that
+    scikit-learn's own checks look for.
 
     hmoh.py has the same function, because each file works alone.
     """
@@ -65,6 +83,11 @@ def check_features(X, n_features: int | None = None, name: str = "X") -> np.ndar
         need = f"dense features are needed: pass {name}.toarray()"
         raise TypeError(f"{name} is a sparse {type(X).__name__}; {need}.")
     given = np.asarray(X)
+    if given.dtype == object:
+        given = _as_numbers(given)
+    if given.dtype.kind == "c":
+        reason = f"{name} has dtype {given.dtype}, but Complex data not supported"
+        raise ValueError(f"{reason}; pass {name}.real or abs({name}).")
     if given.dtype.kind not in "buif":
         need = f"numbers are needed: pass {name}.astype(np.float32) if they are numbers"
         raise TypeError(f"{name} has dtype {given.dtype}; {need}.")
@@ -72,14 +95,18 @@ def check_features(X, n_features: int | None = None, name: str = "X") -> np.ndar
         way = "x.reshape(1, -1) for one sample"
         if given.ndim > 2:
             way = f"{name}.reshape(len({name}), -1) for images"
-        need = f"a row of features for each sample is needed: pass {way}"
-        raise ValueError(f"{name} has shape {given.shape}; {need}.")
+        need = "a row of features for each sample is needed"
+        raise ValueError(
+            f"{name} has shape {given.shape}, but {need}. Reshape your data: pass {way}."
+        )
     if given.size == 0:
-        need = "pass at least one sample with one feature"
-        raise ValueError(f"{name} has shape {given.shape}, so it is empty; {need}.")
+        what = "feature" if given.shape[1] == 0 else "sample"
+        has = f"{name} has 0 {what}(s) (shape={given.shape})"
+        raise ValueError(f"{has} while a minimum of 1 is required; pass at least one.")
     if n_features is not None and given.shape[1] != n_features:
-        need = f"but the model was fitted on {n_features}; pass the same features as before"
-        raise ValueError(f"{name} has {given.shape[1]} features, {need}.")
+        need = f"but {owner} is expecting {n_features} features as input"
+        way = "pass the same features as before"
+        raise ValueError(f"{name} has {given.shape[1]} features, {need}; {way}.")
     X = given
     if given.dtype != np.float32 or not given.flags.c_contiguous:
         # Values that float32 cannot hold become infinite, and are found below.
@@ -96,9 +123,42 @@ def check_features(X, n_features: int | None = None, name: str = "X") -> np.ndar
             is_suspect = not math.isfinite(np.einsum("ij->", X))
     if is_suspect and not np.isfinite(X).all():
         row, column = np.argwhere(~np.isfinite(X))[0]
-        need = "finite numbers within float32 are needed: drop, fill or scale them"
+        need = (
+            "NaN, inf and numbers beyond float32 are refused: drop, fill or scale them"
+        )
         raise ValueError(f"{name}[{row}, {column}] is {given[row, column]}; {need}.")
     return X
+
+
+def _as_numbers(given: np.ndarray) -> np.ndarray:
+    """Return an array of objects as float64 if all are numbers, as in some DataFrames."""
+    if any(value is None or isinstance(value, str) for value in given.flat):
+        return given
+    try:
+        return given.astype(np.float64)
+    except (TypeError, ValueError) as error:
+        need = "pass numbers only"
+        raise TypeError(f"X has dtype object ({error}); {need}.") from None
+
+
+def column_names(X) -> np.ndarray | None:
+    """Return the names of the columns of a DataFrame, if all are strings."""
+    columns = getattr(X, "columns", None)
+    if columns is None or not all(isinstance(name, str) for name in columns):
+        return None
+    return np.array(list(columns))
+
+
+def check_names(X, known: np.ndarray | None) -> None:
+    """Check that the columns of a DataFrame have the known names, in their order."""
+    names = column_names(X)
+    if names is None or known is None or np.array_equal(names, known):
+        return
+    way = "pass X[model.feature_names_in_]"
+    raise ValueError(
+        f"the columns of X are {names.tolist()}, "
+        f"but they were {known.tolist()} when learning began; {way}."
+    )
 
 
 # ---- distances to anchors ------------------------------------------------------------
@@ -180,7 +240,8 @@ class _Map:
         from sklearn.utils import InputTags, Tags, TargetTags, TransformerTags
 
         target = TargetTags(required=False)
-        return Tags(None, target, TransformerTags(), input_tags=InputTags())
+        features = TransformerTags(preserves_dtype=["float32"])
+        return Tags(None, target, features, input_tags=InputTags())
 
     # The first of the fitted arrays has a column for each feature that comes in, and a row, or an
     # entry, for each that comes out.
@@ -195,10 +256,19 @@ class _Map:
         """Return the number of features that `transform` makes of a row."""
         return len(getattr(self, self._fitted[0]))
 
-    def _check_fitted(self) -> None:
+    def _keep_names(self, names: np.ndarray | None) -> None:
+        """Keep the names of the columns, or forget earlier ones if there are none."""
+        vars(self).pop("feature_names_in_", None)
+        if names is not None:
+            self.feature_names_in_ = names
+
+    def _check_X(self, X) -> np.ndarray:
+        """Return the features of rows to transform."""
         if not hasattr(self, self._fitted[0]):
             name = type(self).__name__
             raise NotFittedError(f"this {name} is not fitted; call fit(X) first.")
+        check_names(X, vars(self).get("feature_names_in_"))
+        return check_features(X, self.n_features_in_, owner=type(self).__name__)
 
     def fit_transform(self, X, y=None) -> np.ndarray:
         """Call `fit`, then `transform` on the same rows."""
@@ -322,6 +392,7 @@ class RBF(_Map):
     def fit(self, X, y=None) -> RBF:
         """Take the anchors and the bandwidth from the rows of X."""
         self._check_params()
+        names = column_names(X)
         X = check_features(X)
         if len(X) < self.n_anchors:
             reason = f"{len(X)} samples are too few for {self.n_anchors} anchors"
@@ -350,6 +421,7 @@ class RBF(_Map):
                 f"anchors up to {largest:.3g} with eta^2 = {eta2:.3g} exceed float32"
             )
             raise ValueError(f"{reason}; pass features scaled to about 1.")
+        self._keep_names(names)
         self.anchors_ = anchors
         self.eta2_ = eta2
         self.mean_ = np.zeros(len(anchors), np.float32)
@@ -361,8 +433,7 @@ class RBF(_Map):
 
     def transform(self, X) -> np.ndarray:
         """Return the (n, n_anchors) float32 features of the rows of X."""
-        self._check_fitted()
-        X = check_features(X, self.anchors_.shape[1])
+        X = self._check_X(X)
         Z = np.empty((len(X), len(self.anchors_)), np.float32)
         unit = np.float32(1 / math.sqrt(2 * self.eta2_))
         if len(X) > FEW_ROWS:
@@ -381,7 +452,7 @@ class RBF(_Map):
         origin = self.anchors_.mean(axis=0)
         a = self.anchors_ - origin
         a *= unit
-        a_squared = np.vecdot(a, a)
+        a_squared = _squared_lengths(a)
         a *= 2
         n_rows = max(1, BLOCK_VALUES // max(a.shape))
         for start in range(0, len(X), n_rows):
@@ -389,7 +460,7 @@ class RBF(_Map):
             with np.errstate(over="ignore"):
                 x = X[start : start + n_rows] - origin
                 x *= unit
-                x_squared = np.vecdot(x, x)
+                x_squared = _squared_lengths(x)
             # These rows are so far away that only x_squared matters. They are set to 0,
             # because their products could overflow.
             x[x_squared > 1e30] = 0
@@ -401,6 +472,11 @@ class RBF(_Map):
             np.exp(z, out=z)
             if self.center:
                 z -= self.mean_
+
+
+def _squared_lengths(X: np.ndarray) -> np.ndarray:
+    """Return the squared length of each row, also with numpy 1.26."""
+    return np.vecdot(X, X) if hasattr(np, "vecdot") else np.einsum("ij,ij->i", X, X)
 
 
 def _mean_square(X: np.ndarray, origin: np.ndarray) -> float:
@@ -435,19 +511,20 @@ class UnitLength(_Map):
 
     def fit(self, X, y=None) -> UnitLength:
         """Take the mean from the rows of X."""
+        names = column_names(X)
         X = check_features(X)
         self.mean_ = X.mean(axis=0, dtype=np.float64).astype(np.float32)
+        self._keep_names(names)
         return self
 
     def transform(self, X) -> np.ndarray:
         """Return the centred rows of X at unit length, float32."""
-        self._check_fitted()
-        Z = check_features(X, len(self.mean_)) - self.mean_
+        Z = self._check_X(X) - self.mean_
         # Divided by the largest value first, so that no square overflows or vanishes.
         largest = np.maximum(Z.max(axis=1), -Z.min(axis=1))
         largest[largest == 0] = 1
         Z /= largest[:, None]
-        length = np.sqrt(np.vecdot(Z, Z))
+        length = np.sqrt(_squared_lengths(Z))
         # One value is 1 or -1 now, so only a zero row is shorter than 1.
         Z /= np.maximum(length, 1)[:, None]
         return Z

@@ -19,7 +19,6 @@ import numpy as np
 from hmoh import (
     BLOCK_ROWS,
     Form,
-    check_features,
     check_integer,
     check_real,
     compiled,
@@ -253,7 +252,7 @@ class OKH(_PairHasher):
         They take most of the time of `transform`, and do not change while the model learns.
         """
         self._check_fitted()
-        X = check_features(X, self.n_features_in_)
+        X = self._check_X(X)
         blocks = []
         for start in range(0, len(X), BLOCK_ROWS):
             blocks.append(self._kernel(self._features(X[start : start + BLOCK_ROWS])))

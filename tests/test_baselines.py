@@ -475,7 +475,7 @@ def test_labels_are_needed_but_for_lsh():
     )
     for name in SUPERVISED:
         for call in ("fit", "partial_fit"):
-            with pytest.raises(TypeError, match="y is missing"):
+            with pytest.raises(ValueError, match="y is None"):
                 getattr(SMALL[name](), call)(X)
 
 

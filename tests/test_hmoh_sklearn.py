@@ -3,20 +3,107 @@
 import copy
 import pickle
 import re
+import warnings
 
 import numpy as np
 import pytest
-from helpers import PHASES, Affine, assert_same, phase, stream
+from helpers import PHASES, Affine, assert_helpful, assert_same, phase, stream
 from numpy.testing import assert_array_equal
 from sklearn.base import clone
+from sklearn.exceptions import NotFittedError as SklearnNotFittedError
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import check_estimator
 
 from hmoh import HMOH
 from kernels import RBF, UnitLength
 
 # ---- scikit-learn --------------------------------------------------------------------
+
+# Checks that fail, and why. Every other check passes.
+DECLARED = {
+    "HMOH": {"check_estimators_nan_inf": "its labels are floats, which HMOH refuses"},
+    "RBF": {},
+    "UnitLength": {},
+}
+
+
+@pytest.mark.parametrize("estimator", [HMOH(8, random_state=0), RBF(2), UnitLength()])
+def test_the_checks_of_scikit_learn_pass_but_for_the_declared(estimator):
+    with warnings.catch_warnings():
+        # The classes do not inherit from scikit-learn's, so that their files do not need it.
+        warnings.simplefilter("ignore")
+        results = check_estimator(estimator, on_fail=None, on_skip=None)
+    failed = {
+        r["check_name"]: r["exception"] for r in results if r["status"] == "failed"
+    }
+    assert len(results) >= 40
+    assert set(failed) == set(DECLARED[type(estimator).__name__]), failed
+    for error in failed.values():
+        assert "y has dtype float64" in str(error)
+
+
+class Frame:
+    """What a DataFrame of pandas or polars has, as far as it matters here."""
+
+    def __init__(self, X, columns):
+        self.columns = columns
+        self._X = X
+
+    def __array__(self, dtype=None, copy=None):
+        return np.asarray(self._X, dtype)
+
+
+@pytest.mark.parametrize(
+    "make", [lambda: HMOH(8, random_state=0), lambda: RBF(8), UnitLength]
+)
+def test_columns_in_another_order_are_refused(make):
+    X, y = stream(d=3)
+    model = make().fit(Frame(X, ["a", "b", "c"]), y)
+    assert model.feature_names_in_.tolist() == ["a", "b", "c"]
+    expected = model.transform(X)
+    assert_array_equal(model.transform(Frame(X, ["a", "b", "c"])), expected)
+    assert_array_equal(model.transform(Frame(X, [0, 1, 2])), expected)
+    with pytest.raises(ValueError) as caught:
+        model.transform(Frame(X[:, ::-1], ["c", "b", "a"]))
+    assert_helpful(caught.value, "['c', 'b', 'a']", "['a', 'b', 'c']")
+    model.fit(X, y)
+    assert not hasattr(model, "feature_names_in_")
+
+
+def test_columns_in_another_order_are_refused_while_learning_goes_on(tmp_path):
+    X, y = stream(d=3)
+    model = HMOH(8, random_state=0).partial_fit(Frame(X, ["a", "b", "c"]), y)
+    model.save(tmp_path / "model.npz")
+    for same in (model, HMOH.load(tmp_path / "model.npz")):
+        with pytest.raises(ValueError, match="when learning began"):
+            same.partial_fit(Frame(X, ["b", "a", "c"]), y)
+        assert same.n_seen_ == len(X)
+        same.partial_fit(Frame(X, ["a", "b", "c"]), y)
+
+
+def test_an_unfitted_model_raises_the_error_of_scikit_learn():
+    for model in (HMOH(), RBF(), UnitLength()):
+        with pytest.raises(SklearnNotFittedError) as caught:
+            model.transform(np.eye(3))
+        again = pickle.loads(pickle.dumps(caught.value))
+        assert isinstance(again, SklearnNotFittedError)
+        assert str(again) == str(caught.value)
+
+
+def test_numbers_that_are_objects_are_numbers():
+    X, y = stream(integer=True)
+    expected = HMOH(8, random_state=0).fit(X, y).weights_
+    model = HMOH(8, random_state=0).fit(X.astype(object), y.astype(object))
+    assert_array_equal(model.weights_, expected)
+    assert_array_equal(RBF(8).fit_transform(X.astype(object)), RBF(8).fit_transform(X))
+    wrong = X.astype(object)
+    for value in ("1.5", {"a": 1}, None):
+        wrong[0, 0] = value
+        with pytest.raises(TypeError) as caught:
+            model.partial_fit(wrong, y)
+        assert_helpful(caught.value, "object")
 
 
 def test_parameters_are_only_stored():

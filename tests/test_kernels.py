@@ -549,12 +549,12 @@ BAD_FEATURES = {
     "nan": (with_value(np.nan), ValueError, ["X[3, 1]", "nan"]),
     "inf": (with_value(-np.inf), ValueError, ["X[3, 1]", "-inf"]),
     "too large": (with_value(1e39), ValueError, ["X[3, 1]", "1e+39"]),
-    "no rows": (X0[:0], ValueError, ["(0, 4)", "empty"]),
-    "no columns": (X0[:, :0], ValueError, ["(30, 0)", "empty"]),
+    "no rows": (X0[:0], ValueError, ["(0, 4)", "0 sample(s)"]),
+    "no columns": (X0[:, :0], ValueError, ["(30, 0)", "0 feature(s)"]),
     "one row alone": (X0[0], ValueError, ["(4,)", "reshape(1, -1)"]),
     "strings": (X0.astype(str), TypeError, ["<U"]),
-    "objects": (X0.astype(object), TypeError, ["object"]),
-    "complex": (X0.astype(complex), TypeError, ["complex128"]),
+    "objects": (X0.astype(str).astype(object), TypeError, ["object"]),
+    "complex": (X0.astype(complex), ValueError, ["complex128", "X.real"]),
     "sparse": (scipy.sparse.csr_array(X0), TypeError, ["csr_array", "toarray()"]),
 }
 
