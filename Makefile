@@ -3,7 +3,7 @@
 PYTHON ?= python3
 PY := .venv/bin/python
 
-.PHONY: help demo test compare notebooks notebooks-update site bench lab constraints clean
+.PHONY: help demo test fuzz compare notebooks notebooks-update site bench lab constraints clean
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/make \1|\2/' | awk -F'|' '{ printf "%-24s%s\n", $$1, $$2 }'
 
@@ -16,6 +16,9 @@ test: .venv/all.done ## check the style, then run the tests with the JIT off and
 	$(PY) -m ruff format --quiet --check .
 	NUMBA_DISABLE_JIT=1 $(PY) -m pytest -m "not slow"
 	$(PY) -m pytest
+
+fuzz: .venv/all.done ## random cases against independent answers, 3 minutes; ARGS="--minutes 60 --seed 7"
+	$(PY) tests/fuzz.py $(ARGS)
 
 compare: .venv/notebooks.done ## all methods on MNIST, three seeds, beside the paper's table
 	$(PY) -m study.protocol mnist --seeds 3
