@@ -30,6 +30,7 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import errno
 import inspect
 import itertools
 import json
@@ -1636,7 +1637,7 @@ class OnlineHasher:
                 np.savez(file, **arrays)
             os.replace(temporary, path)
         except OSError as error:
-            reason = f"{path} could not be written and is as before ({error.strerror})"
+            reason = f"{path} could not be written and is as before ({error.strerror or error})"
             way = "free space there, or pass another path"
             raise OSError(error.errno, f"{reason}; {way}.") from error
         finally:
@@ -1710,9 +1711,8 @@ class OnlineHasher:
         if head["started"]:
             model.feature_map_ = copy.deepcopy(feature_map)
         model._restore(state)
-        if head["started"]:
-            with _reading(path, cls):
-                model._check_widths()
+        with _reading(path, cls):
+            model._check_maps(head["started"])
         model._begun = model._settings()
         model._checked = model._parameter_objects()
         return model
@@ -1729,7 +1729,7 @@ class OnlineHasher:
         common = {
             "n_features_in_": POSITIVE,
             "n_seen_": COUNT,
-            "_seed": COUNT,
+            "_seed": Form("int64", least=0),
             "_n_warmup": replace(POSITIVE, optional=started),
         }
         if self.needs_labels:
@@ -1740,6 +1740,8 @@ class OnlineHasher:
         # These say what the others have to be.
         n_features = state["n_features_in_"]
         n_columns = state.get("_n_columns", 0)
+        if n_columns and state["_text_labels"]:
+            raise ValueError(f"its labels are strings and {n_columns} columns of 0/1")
         label = Form("U" if state.get("_text_labels") else "int64", ("n",))
         labels = Form("uint8", ("n", n_columns), 0, 1) if n_columns else label
         forms = {
@@ -1763,14 +1765,22 @@ class OnlineHasher:
         """
         return {}
 
-    def _check_widths(self) -> None:
-        """Check that the maps of a file take and give as many features as the file says.
+    def _check_maps(self, started: bool) -> None:
+        """Check that the maps of a file are fitted, or will be, as the file says.
 
-        A map that does not tell is checked when it is used.
+        A map that does not tell its numbers of features is checked when it is used.
         """
+        maps = _named_maps(self.feature_map).values()
+        if not started:
+            needed = max(self._map_warmup(maps), self._least_warmup)
+            if self._n_warmup < needed:
+                raise ValueError(f"_n_warmup is {self._n_warmup}, but needs {needed}")
+            return
         n_features = self.n_features_in_
-        maps = _named_maps(self.feature_map_).values()
         for part, width in zip(maps, self._widths.tolist(), strict=True):
+            tells = hasattr(type(part), "n_features_in_")
+            if tells and not hasattr(part, "n_features_in_"):
+                raise ValueError(f"{part!r} is not fitted")
             n_in = getattr(part, "n_features_in_", n_features)
             n_out = getattr(part, "n_features_out_", width)
             # In files of version 1 some widths are 0, unknown.
@@ -1799,7 +1809,8 @@ class Form:
         return replace(self, shape=(length, *self.shape[1:]), optional=optional)
 
 
-COUNT = Form("int64", least=0)
+# There is room to count on.
+COUNT = Form("int64", least=0, most=2**62)
 POSITIVE = Form("int64", least=1)
 
 
@@ -1856,9 +1867,10 @@ def _reading(path, cls: type):
     """Turn everything that a damaged file can raise into one ValueError."""
     try:
         yield
-    except OSError:
-        raise
     except Exception as error:  # numpy, zipfile and json raise many kinds
+        # Only a damaged file leads to a position before its beginning, an invalid argument.
+        if isinstance(error, OSError) and error.errno != errno.EINVAL:
+            raise
         reason = f"{path} is not a saved {cls.__name__} ({error})"
         raise ValueError(f"{reason}; pass a file written by save.") from error
 

@@ -10,10 +10,12 @@ from __future__ import annotations
 import gzip
 import hashlib
 import importlib.util
+import math
 import os
 import subprocess
 import sys
 import tempfile
+import warnings
 import zlib
 from collections.abc import Sequence
 from pathlib import Path
@@ -491,7 +493,7 @@ def _parse_idx(raw: bytes) -> np.ndarray:
     n_dimensions = raw[3]
     shape = np.frombuffer(raw, ">i4", count=n_dimensions, offset=4)
     start = 4 + 4 * n_dimensions
-    n_bytes = start + dtype.itemsize * shape.prod(dtype=np.int64)
+    n_bytes = start + dtype.itemsize * math.prod(shape.tolist())
     if raw[:2] != b"\0\0" or len(raw) != n_bytes:
         raise ValueError(f"its {len(raw)} bytes do not fit its header")
     values = np.frombuffer(raw, dtype, offset=start)
@@ -550,8 +552,9 @@ def _label_files(path: Path) -> list[Path]:
 def _read_text(path: Path, dtype: type) -> np.ndarray:
     """Read a text file of numbers as a matrix."""
     try:
-        if path.stat().st_size == 0:
-            raise ValueError("it is empty")
-        return np.loadtxt(path, dtype=dtype, ndmin=2)
-    except ValueError as error:
+        with warnings.catch_warnings():
+            # Of a file without numbers numpy only warns.
+            warnings.simplefilter("error")
+            return np.loadtxt(path, dtype=dtype, ndmin=2)
+    except (ValueError, UserWarning) as error:
         raise ValueError(f"{path} is damaged and cannot be read ({error})") from error

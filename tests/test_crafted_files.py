@@ -525,6 +525,47 @@ def test_arrays_of_an_old_file_cannot_be_multiplied_by_their_shapes(tmp_path):
     assert_refused(tmp_path / "bad.npz")
 
 
+# ---- what fuzzing found --------------------------------------------------------------
+
+
+def test_an_archive_whose_entries_begin_before_the_file_is_refused(tmp_path):
+    HMOH(8, random_state=0).fit(*stream()).save(tmp_path / "bad.npz")
+    content = (tmp_path / "bad.npz").read_bytes()
+    (tmp_path / "bad.npz").write_bytes(content[1000:])
+    assert_refused(tmp_path / "bad.npz")
+
+
+@pytest.mark.parametrize("name", ["n_seen_", "perceptrons_steps", "codebook_n_labels"])
+def test_a_count_that_cannot_go_on_is_refused(name, tmp_path):
+    arrays = contents(HMOH(8, random_state=0).fit(*stream()), tmp_path)
+    most = np.array(np.iinfo(np.int64).max)
+    write(tmp_path / "bad.npz", arrays | {f"model/{name}": most})
+    assert_refused(tmp_path / "bad.npz")
+
+
+def test_labels_that_are_strings_and_columns_are_refused(tmp_path):
+    arrays = contents(HMOH(8, random_state=0).fit(*multi_stream()), tmp_path)
+    write(tmp_path / "bad.npz", arrays | {"model/_text_labels": np.array(True)})
+    assert_refused(tmp_path / "bad.npz")
+
+
+def test_a_map_that_is_not_fitted_is_refused(tmp_path):
+    model = HMOH(8, UnitLength(), warmup=20, random_state=0).fit(*stream())
+    arrays = contents(model, tmp_path)
+    del arrays["feature_map/mean_"]
+    write(tmp_path / "bad.npz", arrays)
+    assert_refused(tmp_path / "bad.npz", feature_map=UnitLength())
+
+
+def test_a_warm_up_that_is_too_short_for_its_map_is_refused(tmp_path):
+    X, y = stream()
+    arrays = contents(
+        HMOH(8, RBF(30), random_state=0).partial_fit(X[:9], y[:9]), tmp_path
+    )
+    write(tmp_path / "bad.npz", arrays | {"feature_map/n_anchors": np.array(31)})
+    assert_refused(tmp_path / "bad.npz", feature_map=RBF())
+
+
 # ---- what can be saved can be loaded -------------------------------------------------
 
 

@@ -31,9 +31,6 @@ N_CASES = {
     "data": 20 if JIT_IS_OFF else 150,
 }
 ISOLATED = [target.name for target in fuzz.LISTED if target.is_isolated]
-# Some damaged models are not refused yet. Remove this mark when they are.
-NOT_YET = pytest.mark.xfail(reason="load lets some damage pass", strict=True)
-
 any_jit = pytest.mark.skipif(JIT_IS_OFF, reason="runs with the JIT on")
 
 
@@ -48,13 +45,7 @@ def folder(tmp_path, monkeypatch):
 # ---- the project ---------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        pytest.param(name, marks=NOT_YET) if name == "models" else name
-        for name in fuzz.TARGETS
-    ],
-)
+@pytest.mark.parametrize("name", fuzz.TARGETS)
 def test_no_case_fails(name, capsys):
     limit = ["--minutes", str(SECONDS / 60)]
     if JIT_IS_OFF or name in ISOLATED:
