@@ -1,7 +1,7 @@
 """Hadamard Matrix Guided Online Hashing (HMOH; Lin et al., IJCV 2020).
 
 Learn binary codes from a labelled stream. Copy this file alone into any project: it needs
-numpy and numba, nothing else.
+numpy (1.26 or newer) and numba (0.61 or newer), nothing else.
 
 Every class gets a column of a Hadamard matrix as its target code. Every bit is a perceptron
 that is corrected on the samples it gets wrong. The hash functions are the average of the

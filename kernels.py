@@ -1,7 +1,7 @@
 """Feature maps for hash functions: RBF kernel features on anchors, and rows of unit length.
 
-Copy this file alone into any project: it needs numpy and numba, nothing else. Both maps follow
-the conventions of scikit-learn and work in its pipelines.
+Copy this file alone into any project: it needs numpy (1.26 or newer) and numba (0.61 or newer),
+nothing else. Both maps follow the conventions of scikit-learn and work in its pipelines.
 
 >>> import numpy as np
 >>> X = np.random.default_rng(0).normal(size=(100, 5))
