@@ -251,7 +251,11 @@ def _kept_run(job: dict) -> dict:
     """Return the record of `run`, read from build/records or written there."""
     arguments, path = _place(job)
     if path.exists():
-        record = json.loads(path.read_text(encoding="utf-8"))
+        try:
+            record = json.loads(path.read_text(encoding="utf-8"))
+        except ValueError as error:
+            way = "delete it, and the run is made again"
+            raise ValueError(f"{path} is damaged ({error}); {way}.") from None
     else:
         record = run(**arguments)
         write_atomically(path, json.dumps(record))

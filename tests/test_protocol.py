@@ -544,6 +544,18 @@ def modules_of(root):
     return [path for pattern in records.MODULES for path in root.glob(pattern)]
 
 
+def test_a_damaged_record_is_named(runs, tmp_path):
+    protocol._kept_run(JOB)
+    (path,) = (tmp_path / "records").iterdir()
+    path.write_text(path.read_text()[:-5])
+    with pytest.raises(ValueError, match="is damaged") as caught:
+        protocol._kept_run(JOB)
+    assert str(path) in str(caught.value) and "delete it" in str(caught.value)
+    path.unlink()
+    assert protocol._kept_run(JOB)["mAP"] == 0.5
+    assert len(runs) == 2
+
+
 def test_files_that_runs_do_not_depend_on_leave_kept_runs_valid(tree):
     version = records.code_version(tree)
     (tree / "scratch.py").write_text("x = 1\n")
