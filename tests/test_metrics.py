@@ -361,7 +361,8 @@ def test_the_expectation_over_a_cut_tie_agrees_with_naive():
     whole_ties = 0.75 * (N_hits > 0)
     harmonic = metrics._harmonic_between(N, N + q)
     ap = np.empty(len(cases))
-    metrics._expect_over_cut(whole_ties, N, N_hits, size, good, q, harmonic, ap)
+    gains = np.stack([N_hits, np.ones(len(cases))])
+    metrics._expect_over_cut(whole_ties, N, N_hits, gains, size, good, q, harmonic, ap)
     for found, whole, case in zip(ap, whole_ties.tolist(), cases, strict=True):
         if case[1] + min(case[3], case[4]) == 0:
             assert np.isnan(found)
@@ -880,7 +881,7 @@ ERRORS = {
         "query_codes",
         "float64",
         "uint8",
-        "np.packbits",
+        "pack(codes)",
     ),
     "bool codes": (
         lambda: histogram(db_codes=CODES > 0),
@@ -888,7 +889,7 @@ ERRORS = {
         "db_codes",
         "bool",
         "uint8",
-        "np.packbits",
+        "pack(codes)",
     ),
     "codes as a list": (
         lambda: histogram(CODES.tolist()),
@@ -901,7 +902,7 @@ ERRORS = {
         lambda: histogram(np.where(CODES > 1, 1, -1)),
         TypeError,
         "int64",
-        "np.packbits(codes > 0, axis=1",
+        "pack(codes)",
     ),
     "an empty list": (
         lambda: histogram([]),
@@ -961,7 +962,7 @@ ERRORS = {
         "query_codes",
         "3",
         "n_bits=2",
-        "packbits",
+        "pack(codes)",
     ),
     "padding bits in the database": (
         lambda: histogram(CODES[:1], CODES, [0], n_bits=1),
@@ -1017,18 +1018,39 @@ ERRORS = {
         "db_labels",
     ),
     "float labels": (
-        lambda: histogram(query_labels=[0.0, 1, 0, 1]),
+        lambda: histogram(query_labels=[0.5, 1, 0, 1]),
         TypeError,
         "query_labels",
         "float64",
-        "astype",
+        "whole numbers",
     ),
-    "float sets": (
-        lambda: histogram(db_labels=SETS / 1),
+    "float labels with NaN": (
+        lambda: histogram(db_labels=[0, 1, np.nan, 1]),
         TypeError,
         "db_labels",
         "float64",
-        "integers",
+        "whole numbers",
+    ),
+    "infinite labels": (
+        lambda: histogram(db_labels=[0, 1, np.inf, 1]),
+        TypeError,
+        "db_labels",
+        "float64",
+        "whole numbers",
+    ),
+    "float labels beyond 2**53": (
+        lambda: histogram(db_labels=[0, 1, 2.0**54, 1]),
+        TypeError,
+        "db_labels",
+        "float64",
+        "whole numbers",
+    ),
+    "a half in a matrix": (
+        lambda: histogram(CODES, CODES, SETS, SETS / 2),
+        ValueError,
+        "db_labels[0, 0]",
+        "0.5",
+        "> 0",
     ),
     "objects": (
         lambda: histogram(query_labels=[0, None, 0, 1]),
