@@ -602,7 +602,8 @@ def hamming_histogram(
         Packed codes, ``np.packbits(bits, axis=1, bitorder="little")``; padding bits are 0.
     query_labels, db_labels : (n,) integers or strings, or (n, L) 0/1
         An item is relevant to a query if it has the same label. In the second form it is relevant
-        if it has at least one label in common with the query.
+        if it has at least one label in common with the query. Any 0/1 matrix ``relevance`` of
+        queries and items can be given by ``np.eye(n_queries)`` and ``relevance.T``.
     n_bits : int, optional
         Length of the codes; by default all bits of the packed bytes.
     n_threads : int, optional
@@ -613,6 +614,10 @@ def hamming_histogram(
     >>> codes = np.array([[0b000], [0b001], [0b111]], np.uint8)
     >>> hamming_histogram(codes[:1], codes, [7], [7, 8, 7], n_bits=3).items
     array([[1, 1, 0, 1]])
+    >>> relevance = np.array([[1, 0, 1], [0, 1, 1]])  # two queries, three items
+    >>> hamming_histogram(codes[:2], codes, np.eye(2), relevance.T, n_bits=3).relevant
+    array([[1, 0, 0, 1],
+           [1, 0, 1, 0]])
     """
     labels = (query_labels, db_labels)
     scan = _DatabaseScan(query_codes, db_codes, labels, n_bits, n_threads)
@@ -1025,7 +1030,7 @@ def compare(
 def _values(histogram, metric, options):
     """Return the metric of that name for each query."""
     method = getattr(histogram, metric, None)
-    values = np.empty(0) if method is None else method(per_query=True, **options)
+    values = method(per_query=True, **options) if callable(method) else None
     if np.shape(values) != (len(histogram.items),):
         need = "pass the name of a method with one value for each query"
         raise ValueError(f"metric={metric!r} with {options} is no metric; {need}.")
@@ -1350,9 +1355,11 @@ def describe(codes: np.ndarray, n_bits: int | None = None) -> CodeSummary:
     Constant bits have no correlation. A code of 16 bits that is repeated to 64 has 16 distinct
     bits. The entropy is that of the codes, at most log2 of their number.
     """
+    codes = _check_codes(codes, "codes")
+    if n_bits is None:
+        _refuse_unpacked(codes)
     scan = _DatabaseScan(codes[:1], codes, n_bits=n_bits)
-    codes, n_bits = scan.db_codes, scan.n_bits
-    n = len(codes)
+    n, n_bits = len(codes), scan.n_bits
     # both[i, j] are the codes with a 1 in bits i and j.
     both = np.zeros((n_bits, n_bits))
     for _, D, _ in scan.blocks():

@@ -361,15 +361,19 @@ def test_the_expectation_over_a_cut_tie_agrees_with_naive():
     whole_ties = 0.75 * (N_hits > 0)
     harmonic = metrics._harmonic_between(N, N + q)
     ap = np.empty(len(cases))
-    gains = np.stack([N_hits, np.ones(len(cases))])
-    metrics._expect_over_cut(whole_ties, N, N_hits, gains, size, good, q, harmonic, ap)
-    for found, whole, case in zip(ap, whole_ties.tolist(), cases, strict=True):
-        if case[1] + min(case[3], case[4]) == 0:
-            assert np.isnan(found)
-        else:
-            assert found == pytest.approx(
-                float(naive.expect_over_cut(whole, *case)), rel=1e-12
-            )
+    # Without weights, and with grades of 7 before the tie and 1.5 in it.
+    for gains in ([N_hits, 1 + 0 * N], [7 * (N_hits > 0), 1.5 + 0 * N]):
+        gains = np.stack(gains).astype(float)
+        inputs = (whole_ties, N, N_hits, gains, size, good, q, harmonic)
+        metrics._expect_over_cut(*inputs, ap)
+        for i, (n, n_hits, *rest) in enumerate(cases):
+            if n_hits + min(rest[1], rest[2]) == 0:
+                assert np.isnan(ap[i])
+                continue
+            exact = [Fraction(gain) for gain in gains[:, i].tolist()]
+            whole = whole_ties[i].item()
+            expected = naive.expect_over_cut(whole, n, n_hits, exact, *rest)
+            assert ap[i] == pytest.approx(float(expected), rel=1e-12)
 
 
 def test_retrieved_stays_exact_for_a_huge_cut_tie():
