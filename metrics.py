@@ -9,12 +9,13 @@ expectation over all orders of the tied items. It depends on no sort order and n
 
 Reading guide, in this order:
 
-1. `HammingHistogram`, section "metrics": the two histograms and the formula of each metric.
+1. `HammingHistogram`, section "metrics": the two histograms and the formula of each metric, then
+   `mean_average_precision`: the conventions of published evaluators, in a table.
 2. `hamming_histogram`, section "one pass over the database": how the histograms are counted.
 3. `_distance` and `_count`, section "compiled loops": the loops that take nearly all the time.
 4. `_DatabaseScan`, section "input checks": which input is accepted and which errors are raised, how
    the database is read in blocks, how the queries are divided among threads.
-5. `mean_average_precision` and `nearest`, last section: ranking with ties in database order.
+5. `pack`, `graded_histogram`, `compare`, `describe` and `nearest`, which need no guide.
 
 >>> import numpy as np
 >>> bits = np.array([[0, 0, 0], [0, 0, 1], [1, 1, 1]])
@@ -285,12 +286,11 @@ def _refuse_unpacked(*arrays):
     So are codes before packing. Codes of one byte and codes without a 1 are accepted.
     """
     width = arrays[0].shape[1]
-    if width == 1 or not any(codes.any() for codes in arrays):
-        return
     for values in ((0, 1), (1, 255)):
-        # Most arrays are told by their first rows.
-        is_bits = all(np.isin(codes[:SAMPLE], values).all() for codes in arrays)
-        if is_bits and all(np.isin(codes, values).all() for codes in arrays):
+        # The first rows tell nearly always.
+        parts = (*(codes[:SAMPLE] for codes in arrays), *arrays)
+        is_bits = width > 1 and all(np.isin(part, values).all() for part in parts)
+        if is_bits and any(codes.any() for codes in arrays):
             raise ValueError(
                 f"all bytes of the codes are {values[0]} or {values[1]}, as before packing; "
                 f"pass pack(codes) of the bits, or n_bits={8 * width} if they are packed."
@@ -864,9 +864,8 @@ class HammingHistogram:
     def _sum_at(self, gain, k):
         """Return the expected gain of the first k items, and k; columns if k is a list."""
         is_single = np.ndim(k) == 0
-        ks = np.array(
-            [check_integer(value, "k") for value in ([k] if is_single else k)]
-        )
+        values = [k] if is_single else k
+        ks = np.array([check_integer(value, "k") for value in values])
         if len(ks) == 0:
             raise ValueError(f"k={k} is empty; pass at least one k.")
         n_items = int(self.items.sum(axis=1).min())
@@ -1039,8 +1038,9 @@ def _values(histogram, metric, options):
 
 def _bootstrap(values, random_state):
     """Return the mean of the values that are not NaN, and its percentiles over resamples."""
-    values = values[~np.isnan(values)]
-    _check_any_kept(values == values, None)
+    kept = ~np.isnan(values)
+    _check_any_kept(kept, None)
+    values = values[kept]
     n = len(values)
     rng = np.random.default_rng(random_state)
     means = [values[rng.integers(0, n, n)].mean() for _ in range(2000)]
@@ -1071,7 +1071,7 @@ def _check_any_kept(kept, top):
             where = f"the first {top} ranks"
         raise ValueError(
             f"none of the {len(kept)} queries has a relevant item in {where}; "
-            'check the labels of queries and database, or pass empty="zero".'
+            "check the labels of queries and database."
         )
 
 
