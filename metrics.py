@@ -1,6 +1,6 @@
 """Exact evaluation of binary codes by Hamming ranking: mAP, Precision@K, PR curves.
 
-Copy this file alone into any project: it needs only numpy and numba.
+Copy this file alone into any project: it needs only numpy (1.26 or newer) and numba.
 
 One pass over the database counts all items and the relevant items at each Hamming distance 0..r of
 every query. Every metric is a closed form of these two histograms. The histograms of two shards of
@@ -12,7 +12,7 @@ Reading guide, in this order:
 1. `HammingHistogram`, section "metrics": the two histograms and the formula of each metric, then
    `mean_average_precision`: the conventions of published evaluators, in a table.
 2. `hamming_histogram`, section "one pass over the database": how the histograms are counted.
-3. `_distance` and `_count`, section "compiled loops": the loops that take nearly all the time.
+3. `_add_distances` and `_count`, section "compiled loops": they take nearly all the time.
 4. `_DatabaseScan`, section "input checks": which input is accepted and which errors are raised, how
    the database is read in blocks, how the queries are divided among threads.
 5. `pack`, `graded_histogram`, `compare`, `describe` and `nearest`, which need no guide.
@@ -51,7 +51,11 @@ __all__ = [
 ]
 
 BLOCK_WORDS = 1 << 17  # words of codes or labels in a block: 1 MB, for a core's cache
-SAMPLE = 1024  # rows that are examined to decide whether merging equal codes saves time
+TILE = 2048  # items whose distances are computed before they are counted
+SMALL_TILE = 256  # the same for the search of the nearest
+SAMPLE = 2048  # rows that are examined to decide whether merging equal codes saves time
+MOST_CELLS = 20_000  # counters of two queries: more do not fit a core's cache
+MANY = 100  # queries, or label sets of queries, for which it saves time to sort a block
 PAIRS_PER_THREAD = 100_000  # for fewer pairs, another thread saves no time
 
 
@@ -77,6 +81,9 @@ _BITS = np.uint64(0x5555555555555555)
 _PAIRS = np.uint64(0x3333333333333333)
 _NIBBLES = np.uint64(0x0F0F0F0F0F0F0F0F)
 _ONES = np.uint64(0x0101010101010101)
+# For a hash value of the words of a row.
+_29 = np.uint64(29)
+_MIX = np.uint64(0x9E3779B97F4A7C15)
 
 
 @_compiled
@@ -90,86 +97,201 @@ def _popcount(x):
 
 
 @_compiled
-def _distance(x, D, j):
-    """Return the Hamming distance of a code x (w,) uint64 and row j of D (m, w) uint64."""
-    # The width is the same for all pairs, so the compiler moves these branches out of the loops.
-    if D.shape[1] == 1:
-        return _popcount(x[0] ^ D[j, 0])
-    if D.shape[1] == 2:
-        return _popcount(x[0] ^ D[j, 0]) + _popcount(x[1] ^ D[j, 1])
-    d = 0
-    for k in range(D.shape[1]):
-        d += _popcount(x[k] ^ D[j, k])
-    return d
+def _add_distances(x, D, first, out):
+    """Add to ``out`` the distances of the code x to the codes first, first + 1, ... of D.
+
+    x (w,) uint64, D (w, m) uint64, out (t,) uint32.
+    """
+    # Row k of D is word k of all codes, so that the compiler counts the bits of several codes at
+    # once. Four words are added together, because reading and writing ``out`` takes time too.
+    end = first + len(out)
+    n_fours = len(D) // 4
+    for k in range(0, 4 * n_fours, 4):
+        a = D[k][first:end]
+        b = D[k + 1][first:end]
+        c = D[k + 2][first:end]
+        d = D[k + 3][first:end]
+        for j in range(len(out)):
+            ab = _popcount(x[k] ^ a[j]) + _popcount(x[k + 1] ^ b[j])
+            cd = _popcount(x[k + 2] ^ c[j]) + _popcount(x[k + 3] ^ d[j])
+            out[j] += np.uint32(ab + cd)
+    for k in range(4 * n_fours, len(D)):
+        a = D[k][first:end]
+        for j in range(len(out)):
+            out[j] += np.uint32(_popcount(x[k] ^ a[j]))
 
 
 @_compiled
-def _mark_relevant(Lq, q, Ld, multi, is_hit):
-    """Write whether row q of Lq and each column of Ld share a label.
+def _grade(labels, Ld, multi, most, grade):
+    """Write how many labels a query shares with each column of Ld, at most ``most``.
 
-    Lq (n, v) uint64, Ld (v, m) uint64, is_hit (m,) bool.
+    labels (v,) uint64, Ld (v, m) uint64, grade (m,) uint16.
     """
     # A single label is one word. With multi the words are packed 0/1.
     if not multi:
-        label = Lq[q, 0]
+        label = labels[0]
         column = Ld[0]
         for j in range(len(column)):
-            is_hit[j] = column[j] == label
+            grade[j] = np.uint16(column[j] == label)
         return
-    is_hit[:] = False
+    grade[:] = 0
     for k in range(len(Ld)):
-        word = Lq[q, k]
+        word = labels[k]
         # Most queries have few labels, so most words of a long row are 0.
         if word != 0:
             column = Ld[k]
             for j in range(len(column)):
-                is_hit[j] |= (column[j] & word) != 0
+                grade[j] += np.uint16(_popcount(column[j] & word))
+    for j in range(len(grade)):
+        grade[j] = min(grade[j], most)
 
 
 @_compiled
-def _weigh(is_hit, edges, weight):
-    """Count the items edges[u]..edges[u + 1] - 1 of each code u, and the hits among them.
+def _add_ones(cells, tables):
+    """Count the items in each cell, in 2 or 4 tables whose sum is the result.
 
-    is_hit (m,) bool, edges (c + 1,) int64, weight (c,) int64. A weight is the number of items plus
-    2**32 times the number of hits.
+    cells (t,) uint32, tables (2 or 4, c) uint32.
     """
-    if len(weight) == len(is_hit):
-        # Each code has one item, and a loop without an inner loop is much faster.
-        for u in range(len(weight)):
-            weight[u] = 1 + (np.int64(is_hit[u]) << 32)
-        return
-    for u in range(len(weight)):
-        part = is_hit[edges[u] : edges[u + 1]]
-        n_hits = 0
-        for j in range(len(part)):
-            n_hits += part[j]
-        weight[u] = len(part) + (n_hits << 32)
+    # A counter that was just written is slow to read, so neighbours use different tables.
+    a = tables[0]
+    b = tables[1]
+    c = tables[2 % len(tables)]
+    d = tables[3 % len(tables)]
+    n_fours = len(cells) // 4
+    for j in range(0, 4 * n_fours, 4):
+        a[cells[j]] += 1
+        b[cells[j + 1]] += 1
+        c[cells[j + 2]] += 1
+        d[cells[j + 3]] += 1
+    for j in range(4 * n_fours, len(cells)):
+        a[cells[j]] += 1
 
 
 @_compiled
-def _count(order, is_new, Q, D, edges, Lq, Ld, multi, items, relevant):
-    """Add the items and the relevant items at distance d of query q to items[q, d], relevant[q, d].
+def _add_weights(cells, weight, tables):
+    """Do the same where item j counts weight[j] times; weight (t,) uint32."""
+    a = tables[0]
+    b = tables[1]
+    n_twos = len(cells) // 2
+    for j in range(0, 2 * n_twos, 2):
+        a[cells[j]] += weight[j]
+        b[cells[j + 1]] += weight[j + 1]
+    for j in range(2 * n_twos, len(cells)):
+        a[cells[j]] += weight[j]
 
-    order (p,) int64, is_new (p,) bool, Q (n, w), D (c, w), Lq (n, v), Ld (v, m) uint64, edges
-    (c + 1,) int64, items, relevant (n, r + 1) int64. The queries are taken in ``order``. is_new
-    tells whether one has other labels than the last. For the other arrays see `_merge_codes`.
+
+@_compiled
+def _add_pairs(tables, first, n_first, n_second):
+    """Add the counts of two queries that were counted together.
+
+    tables (2, c) uint32, n_first, n_second (r + 1,) int64. Cell (first + d) * (r + 1) + e counts
+    the items at distance d of the first query and e of the second.
     """
-    is_hit = np.empty(Ld.shape[1], np.bool_)
-    weight = np.empty(len(D), np.int64)
-    # One addition counts both, because a block has fewer than 2**32 items.
-    both = np.zeros(items.shape[1], np.int64)
-    for i in range(len(order)):
+    n = len(n_first)
+    for d in range(n):
+        begin = (first + d) * n
+        for k in range(len(tables)):
+            row = tables[k, begin : begin + n]
+            total = 0
+            for e in range(n):
+                total += row[e]
+                n_second[e] += row[e]
+            n_first[d] += total
+
+
+@_compiled
+def _count(order, is_new, Q, Lq, D, weight, sets, edges, multi, counts):
+    """Add the items of grade g at distance d of query q to counts[g, q, d].
+
+    order (p,) int64, is_new (p,) bool, Q (n, w), Lq (n, v), D (w, m), sets (v, s) uint64, weight
+    (m,) or (0,) uint32, edges (s + 1,) int64, counts (g, n, r + 1) int64. The queries are taken in
+    ``order``. is_new tells whether one has other labels than the last. For D, weight, sets and
+    edges see `_prepare`.
+    """
+    n_items = D.shape[1]
+    n_grades, _, n_distances = counts.shape
+    step = np.uint32(n_distances)
+    set_grade = np.empty(sets.shape[1], np.uint16)
+    grade = set_grade
+    if len(set_grade) < n_items:
+        grade = np.empty(n_items, np.uint16)
+    cells = np.empty(TILE, np.uint32)
+    single = np.zeros((4, n_grades * n_distances), np.uint32)
+    n_double = n_grades * n_distances**2
+    if n_double > MOST_CELLS:
+        n_double = 0
+    double = np.zeros((2, n_double), np.uint32)
+    i = 0
+    while i < len(order):
         q = order[i]
         if i == 0 or is_new[i]:
-            _mark_relevant(Lq, q, Ld, multi, is_hit)
-            _weigh(is_hit, edges, weight)
-        x = Q[q]
-        for u in range(len(D)):
-            both[_distance(x, D, u)] += weight[u]
-        for d in range(len(both)):
-            items[q, d] += both[d] & 0xFFFFFFFF
-            relevant[q, d] += both[d] >> 32
-            both[d] = 0
+            _grade(Lq[q], sets, multi, n_grades - 1, set_grade)
+            if len(set_grade) < n_items:
+                for s in range(len(set_grade)):
+                    grade[edges[s] : edges[s + 1]] = set_grade[s]
+        # Two queries with the same labels are counted together, with half the additions. The cell
+        # of an item is step * grade + d, for two queries step * (step * grade + d) + e.
+        is_pair = n_double > 0 and i + 1 < len(order) and not is_new[i + 1]
+        tables = double if is_pair else single
+        tables[:] = 0
+        for first in range(0, n_items, TILE):
+            end = min(first + TILE, n_items)
+            part = cells[: end - first]
+            grade_part = grade[first:end]
+            for j in range(len(part)):
+                part[j] = np.uint32(grade_part[j]) * step
+            _add_distances(Q[q], D, first, part)
+            if is_pair:
+                for j in range(len(part)):
+                    part[j] *= step
+                _add_distances(Q[order[i + 1]], D, first, part)
+            if len(weight) == 0:
+                _add_ones(part, tables)
+            else:
+                _add_weights(part, weight[first:end], tables)
+        for g in range(n_grades):
+            first = g * n_distances
+            if is_pair:
+                _add_pairs(tables, first, counts[g, q], counts[g, order[i + 1]])
+            else:
+                total = counts[g, q]
+                for k in range(len(tables)):
+                    table = tables[k, first : first + n_distances]
+                    for d in range(n_distances):
+                        total[d] += table[d]
+        i += 1 + is_pair
+
+
+@_compiled
+def _number(rows, slots, number, first):
+    """Number the different rows as they appear; return how many there are.
+
+    rows (m, w) uint64, slots (2**b,) int64 of -1, number, first (m,) int64. number[j] is the number
+    of row j, first[u] the first row of number u. ``slots`` is a hash table of numbers.
+    """
+    last = np.uint64(len(slots) - 1)
+    n = 0
+    for j in range(len(rows)):
+        row = rows[j]
+        key = np.uint64(0)
+        for k in range(len(row)):
+            key = (key ^ row[k]) * _MIX
+            key ^= key >> _29
+        slot = key & last
+        while slots[slot] >= 0:
+            other = rows[first[slots[slot]]]
+            k = 0
+            while k < len(row) and row[k] == other[k]:
+                k += 1
+            if k == len(row):
+                break
+            slot = (slot + _1) & last
+        if slots[slot] < 0:
+            slots[slot] = n
+            first[n] = j
+            n += 1
+        number[j] = slots[slot]
+    return n
 
 
 @_compiled
@@ -216,12 +338,15 @@ def _rank_stable(Q, D, Lq, Ld, multi, top, rank, hits, precision, found):
     ``precision`` is float64, the other outputs are int64. rank[q, d] and hits[q, d] are the last
     rank given at distance d and the number of hits up to it. The next block continues from there.
     """
-    is_hit = np.empty(len(D), np.bool_)
+    is_hit = np.empty(len(D), np.uint16)
+    distance = np.empty(len(D), np.uint32)
+    words = np.ascontiguousarray(D.T)
     for q in range(len(Q)):
-        x = Q[q]
-        _mark_relevant(Lq, q, Ld, multi, is_hit)
+        _grade(Lq[q], Ld, multi, 1, is_hit)
+        distance[:] = 0
+        _add_distances(Q[q], words, 0, distance)
         for j in range(len(D)):
-            d = _distance(x, D, j)
+            d = distance[j]
             rank[q, d] += 1
             if is_hit[j]:
                 hits[q, d] += 1
@@ -231,19 +356,70 @@ def _rank_stable(Q, D, Lq, Ld, multi, top, rank, hits, precision, found):
 
 
 @_compiled
-def _select(Q, D, first_row, place, distances, indices):
-    """Write the rows of D that are among the k nearest; place[q, d] is the next free place.
+def _sort_near(distance, row, n, k, ends):
+    """Sort the first n candidates by distance, ties as they are, and return how many are kept.
 
-    Q (n, w), D (m, w) uint64, place (n, r + 1), distances, indices (n, k) int64, first_row int.
+    distance, row (2, c), ends (r + 2,) int64. At most k are kept. The second rows are scratch.
     """
+    ends[:] = 0
+    for i in range(n):
+        ends[distance[0, i] + 1] += 1
+    for d in range(1, len(ends)):
+        ends[d] += ends[d - 1]
+    for i in range(n):
+        place = ends[distance[0, i]]
+        ends[distance[0, i]] += 1
+        distance[1, place] = distance[0, i]
+        row[1, place] = row[0, i]
+    n = min(n, k)
+    distance[0, :n] = distance[1, :n]
+    row[0, :n] = row[1, :n]
+    return n
+
+
+@_compiled
+def _select(Q, D, first_row, n_bits, distances, indices):
+    """Update the k nearest items of every query by the codes of D, the rows from first_row on.
+
+    Q (n, w), D (w, m) uint64, distances, indices (n, k) int64.
+    """
+    k = distances.shape[1]
+    n_items = D.shape[1]
+    n_before = min(k, first_row)
+    candidates = 2 * k + 64
+    distance = np.empty((2, candidates), np.int64)
+    row = np.empty((2, candidates), np.int64)
+    ends = np.empty(n_bits + 2, np.int64)
+    buffer = np.empty(SMALL_TILE, np.uint32)
     for q in range(len(Q)):
-        x = Q[q]
-        for j in range(len(D)):
-            d = _distance(x, D, j)
-            if place[q, d] < distances.shape[1]:
-                distances[q, place[q, d]] = d
-                indices[q, place[q, d]] = first_row + j
-                place[q, d] += 1
+        n = n_before
+        distance[0, :n] = distances[q, :n]
+        row[0, :n] = indices[q, :n]
+        # Among equal distances the first item counts, so later ones must be nearer than the k-th.
+        limit = n_bits + 1
+        if n == k:
+            limit = distance[0, k - 1]
+        for first in range(0, n_items, SMALL_TILE):
+            part = buffer[: min(SMALL_TILE, n_items - first)]
+            part[:] = 0
+            _add_distances(Q[q], D, first, part)
+            # Most tiles have no candidate, and counting them takes a few instructions.
+            n_near = 0
+            for j in range(len(part)):
+                n_near += part[j] < limit
+            if n_near == 0:
+                continue
+            for j in range(len(part)):
+                if part[j] < limit:
+                    distance[0, n] = part[j]
+                    row[0, n] = first_row + first + j
+                    n += 1
+                    if n == candidates:
+                        n = _sort_near(distance, row, n, k, ends)
+                        limit = distance[0, k - 1]
+        n = _sort_near(distance, row, n, k, ends)
+        distances[q, :n] = distance[0, :n]
+        indices[q, :n] = row[0, :n]
 
 
 # ---- input checks --------------------------------------------------------------------
@@ -394,6 +570,10 @@ def _as_words(rows):
     """Return rows of bytes as rows of uint64, with zeros at the end of the last word."""
     n_rows, n_bytes = rows.shape
     n_words = (n_bytes + 7) // 8
+    if n_bytes % 8 == 0 and rows.flags.c_contiguous:
+        words = rows.view(np.uint64)
+        if words.flags.aligned:
+            return words
     words = np.zeros((n_rows, n_words), np.uint64)
     words.view(np.uint8)[:, :n_bytes] = rows
     return words
@@ -415,18 +595,20 @@ def _check_padding(codes, n_bits, name, first):
 
 def _pack_labels(labels, name, first):
     """Return a matrix of 0 and 1 (n, L) as words (v, n); row 0 is row ``first`` of all labels."""
-    is_set = labels != 0
-    is_wrong = labels != is_set
-    if is_wrong.any():
-        row, column = np.argwhere(is_wrong)[0]
-        given = f"{name}[{first + row}, {column}] is {labels[row, column]}"
-        need = "a matrix of labels holds only 0 and 1: pass labels > 0"
-        raise ValueError(f"{given}; {need}.")
+    # The lowest and the highest tell whole numbers several times as fast.
+    is_whole = labels.dtype.kind in "bui"
+    if not (is_whole and labels.min() >= 0 and labels.max() <= 1):
+        is_wrong = labels != (labels != 0)
+        if is_wrong.any():
+            row, column = np.argwhere(is_wrong)[0]
+            given = f"{name}[{first + row}, {column}] is {labels[row, column]}"
+            need = "a matrix of labels holds only 0 and 1: pass labels > 0"
+            raise ValueError(f"{given}; {need}.")
     n_rows, n_labels = labels.shape
     n_words = (n_labels + 63) // 64
     # With whole words numpy packs all rows at once, which is faster.
     padded = np.zeros((n_rows, 64 * n_words), bool)
-    padded[:, :n_labels] = is_set
+    padded[:, :n_labels] = labels
     words = np.packbits(padded).view(np.uint64)
     return np.ascontiguousarray(words.reshape(n_rows, n_words).T)
 
@@ -475,20 +657,22 @@ class _DatabaseScan:
         self.db_labels = _check_labels(db_labels, len(self.db_codes), "db_labels")
         _check_same_form(query_labels, self.db_labels)
         self.multi = query_labels.ndim == 2
-        if not self.multi:
-            ids = _as_ids(query_labels, "query_labels")
-            self.classes = np.unique(ids)
+        if query_labels.dtype.kind == "U":
+            self.classes = np.unique(query_labels)
         words = self._label_words(query_labels, "query_labels", 0)
         self.Lq = np.ascontiguousarray(words.T)
 
     def _label_words(self, labels, name, first):
-        """Return labels as words (v, n): packed rows of a matrix, or positions in ``classes``.
+        """Return labels as words (v, n): packed rows of a matrix, integers, or numbers of strings.
 
-        ``classes`` are the sorted labels of the queries. Any other label becomes len(classes).
+        The number of a string is its position in ``classes``, the sorted strings of the queries.
+        Any other string has the number len(classes).
         """
         if self.multi:
             return _pack_labels(labels, name, first)
         labels = _as_ids(labels, name)
+        if labels.dtype.kind != "U":
+            return labels.view(np.uint64)[None]
         n_classes = len(self.classes)
         position = np.searchsorted(self.classes, labels)
         position[position == n_classes] = 0
@@ -544,46 +728,53 @@ def _n_cores():
 # ---- one pass over the database ------------------------------------------------------
 
 
-def _hash(rows):
-    """Mix the words of each row (n, w) uint64 into one; equal rows get equal values."""
-    key = np.zeros(len(rows), np.uint64)
-    for column in rows.T:
-        key = (key ^ column) * np.uint64(0x9E3779B97F4A7C15)
-        key ^= key >> np.uint64(29)
-    return key
+def _number_rows(rows):
+    """Return the number of each row, equal rows having the same, and the first row of each."""
+    rows = np.ascontiguousarray(rows)
+    slots = np.full(2 << len(rows).bit_length(), -1)
+    number, first = np.empty((2, len(rows)), np.int64)
+    # With the JIT off, numpy warns about the overflow that the hash value relies on.
+    with np.errstate(over="ignore"):
+        n = _number(rows, slots, number, first)
+    return number, first[:n]
 
 
-def _sort_equal(rows):
-    """Return an order in which equal rows are neighbours, and whether each differs from the last.
+def _prepare(D, Ld, merges, sorts):
+    """Return a block of codes D (m, w) and labels Ld (v, m) as `_count` needs it.
 
-    If different rows have the same hash value, some equal rows are apart. Counts stay right.
+    Returns
+    -------
+    D : (w, m) codes
+    weight : (m,) numbers of items with this code and these labels, or (0,) if all are 1
+    sets : (v, s) label sets
+    edges : (s + 1,): the codes edges[k]..edges[k + 1] - 1 have set k; or (0,) if s = m
     """
-    key = _hash(rows)
-    # Two sorts of 16 bits are several times as fast as one of 64.
-    low = (key >> np.uint64(32)).astype(np.uint16)
-    high = (key >> np.uint64(48)).astype(np.uint16)
-    order = np.lexsort((low, high))
-    ordered = rows[order]
-    is_new = np.ones(len(rows), bool)
-    is_new[1:] = (ordered[1:] != ordered[:-1]).any(axis=1)
-    return order, is_new
+    weight = np.empty(0, np.uint32)
+    edges = np.empty(0, np.int64)
+    if merges:
+        number, first = _number_rows(np.hstack([D, Ld.T]))
+        weight = np.bincount(number).astype(np.uint32)
+        D = D[first]
+        Ld = Ld[:, first]
+    if sorts:
+        number, first = _number_rows(Ld.T)
+        # Many short runs are slower than no runs.
+        if 4 * len(first) < len(D):
+            # numpy sorts small integers several times as fast.
+            number = number.astype(np.min_scalar_type(len(first)))
+            order = np.argsort(number, kind="stable")
+            edges = np.append(0, np.bincount(number).cumsum())
+            D = D[order]
+            weight = weight[order] if merges else weight
+            Ld = Ld[:, first]
+    return np.ascontiguousarray(D.T), weight, np.ascontiguousarray(Ld), edges
 
 
-def _merge_codes(D, Ld, n_queries, n_label_sets):
-    """Merge equal codes of a block if that saves time.
-
-    Returns the codes, the labels of all items, and the edges: the items of code u are
-    edges[u]..edges[u + 1] - 1.
-    """
-    sample = _hash(D[:: max(1, len(D) // SAMPLE)])
-    spared = 1 - len(np.unique(sample)) / len(sample)
-    # Merging costs a sort, and then more work for each label set of the queries.
-    if n_queries * D.shape[1] * spared < 200 + n_label_sets / 3:
-        return D, Ld, np.arange(len(D) + 1)
-    order, is_new = _sort_equal(D)
-    first = np.flatnonzero(is_new)
-    edges = np.append(first, len(D))
-    return D[order[first]], Ld.take(order, axis=1), edges
+def _has_equal(codes):
+    """Return whether a sample of the codes contains two equal ones."""
+    sample = _as_words(codes[:: 1 + len(codes) // SAMPLE])
+    in_order = sample[np.lexsort(sample.T)]
+    return bool((in_order[1:] == in_order[:-1]).all(axis=1).any())
 
 
 def hamming_histogram(
@@ -626,22 +817,8 @@ def hamming_histogram(
 
 def _histogram(scan):
     """Return the histograms of a `_DatabaseScan`."""
-    Q = scan.Q
-    Lq = scan.Lq
-    shape = (len(Q), scan.n_bits + 1)
-    items = np.zeros(shape, np.int64)
-    relevant = np.zeros(shape, np.int64)
-    # Queries with the same labels follow each other, because they have the same relevant items.
-    order, is_new = _sort_equal(Lq)
-    for _, D, Ld in scan.blocks():
-        D, Ld, edges = _merge_codes(D, Ld, len(Q), is_new.sum())
-
-        def count_part(p):
-            block = (D, edges, Lq, Ld, scan.multi)
-            _count(order[p], is_new[p], Q, *block, items, relevant)
-
-        scan.run_in_threads(count_part, len(D))
-    return HammingHistogram(items, relevant)
+    other, relevant = _count_grades(scan, n_grades=2)
+    return HammingHistogram(other + relevant, relevant)
 
 
 def _count_grades(scan, n_grades):
@@ -649,13 +826,22 @@ def _count_grades(scan, n_grades):
 
     The grade is the number of labels shared with the query, at most n_grades - 1.
     """
-    # A stand-in: the engine's branch has a compiled one of the same name.
-    counts = np.zeros((n_grades, len(scan.Q), scan.n_bits + 1), np.int64)
+    Q = scan.Q
+    Lq = scan.Lq
+    counts = np.zeros((n_grades, len(Q), scan.n_bits + 1), np.int64)
+    # Queries with the same labels follow each other, because they have the same relevant items.
+    order = np.lexsort(Lq.T)
+    is_new = np.ones(len(Q), bool)
+    is_new[1:] = (Lq[order[1:]] != Lq[order[:-1]]).any(axis=1)
+    merges = len(Q) >= MANY and _has_equal(scan.db_codes)
+    sorts = scan.multi and is_new.sum() >= MANY
     for _, D, Ld in scan.blocks():
-        for q in range(len(scan.Q)):
-            bits = [(D ^ scan.Q[q]), (Ld.T & scan.Lq[q])]
-            d, g = (np.unpackbits(x.copy().view(np.uint8), axis=1).sum(1) for x in bits)
-            np.add.at(counts, (np.minimum(g, n_grades - 1), q, d), 1)
+        block = _prepare(D, Ld, merges, sorts)
+
+        def count_part(p):
+            _count(order[p], is_new[p], Q, Lq, *block, scan.multi, counts)
+
+        scan.run_in_threads(count_part, block[0].shape[1])
     return counts
 
 
@@ -1394,8 +1580,7 @@ def nearest(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the k nearest items of every query by Hamming distance, ties in database order.
 
-    It makes two passes over the database and uses no index. It is meant for pictures and small
-    searches. For large ones use FAISS, which reads the same codes.
+    It makes one pass over the database and uses no index.
 
     Returns
     -------
@@ -1414,16 +1599,15 @@ def nearest(
         need = f"the database has {n_items} items: pass a smaller k"
         raise ValueError(f"k={k} is too large; {need}.")
     Q = scan.Q
-    # Items at distance d take the places after all items at smaller distances.
-    place = _counts_before(_histogram(scan).items)
     distances = np.zeros((len(Q), k), np.int64)
     indices = np.zeros((len(Q), k), np.int64)
     for first, D, _ in scan.blocks():
+        D = np.ascontiguousarray(D.T)
 
         def select_part(p):
-            _select(Q[p], D, first, place[p], distances[p], indices[p])
+            _select(Q[p], D, first, scan.n_bits, distances[p], indices[p])
 
-        scan.run_in_threads(select_part, len(D))
+        scan.run_in_threads(select_part, D.shape[1])
     return distances, indices
 
 

@@ -22,34 +22,46 @@ def distance(x, D, j):
     return sum(popcount(int(a) ^ int(b)) for a, b in zip(x, D[j], strict=True))
 
 
-def mark_relevant(Lq, q, Ld, multi, is_hit):
-    """Tell for every column of Ld whether it has the id of row q, or shares a 1 with it."""
-    for j in range(len(is_hit)):
+def add_distances(x, D, first, out):
+    """Add the distances of x to the columns of D from `first` on."""
+    for j in range(len(out)):
+        out[j] += distance(x, D.T, first + j)
+
+
+def grade(labels, Ld, multi, most, grade):
+    """Write how many labels each column of Ld shares with the query: 0 or 1 without multi."""
+    for j in range(len(grade)):
+        column = [int(word) for word in Ld[:, j]]
         if multi:
-            is_hit[j] = any(
-                int(a) & int(b) for a, b in zip(Lq[q], Ld[:, j], strict=True)
-            )
+            shared = [popcount(int(a) & b) for a, b in zip(labels, column, strict=True)]
+            grade[j] = min(sum(shared), most)
         else:
-            is_hit[j] = int(Lq[q, 0]) == int(Ld[0, j])
+            grade[j] = int(column == [int(labels[0])])
 
 
-def weigh(is_hit, edges, weight):
-    """Give every code the number of its items, plus 2**32 times the number of its hits."""
-    for u in range(len(weight)):
-        own = range(edges[u], edges[u + 1])
-        weight[u] = len(own) + 2**32 * sum(bool(is_hit[j]) for j in own)
+def number(rows, number, first):
+    """Number the different rows as they appear, and return how many there are."""
+    seen = []
+    for j, row in enumerate(rows.tolist()):
+        if row not in seen:
+            first[len(seen)] = j
+            seen.append(row)
+        number[j] = seen.index(row)
+    return len(seen)
 
 
-def count(order, is_new, Q, D, edges, Lq, Ld, multi, items, relevant):
-    """Count the items of every code at its distance, and the relevant ones, query by query."""
-    is_hit = [False] * Ld.shape[1]
+def count(order, is_new, Q, Lq, D, weight, sets, edges, multi, counts):
+    """Count the items of every code at its distance and grade, query by query."""
+    n_items = D.shape[1]
     for q in order:
-        mark_relevant(Lq, q, Ld, multi, is_hit)
-        for u in range(len(D)):
-            d = distance(Q[q], D, u)
-            for j in range(edges[u], edges[u + 1]):
-                items[q, d] += 1
-                relevant[q, d] += is_hit[j]
+        grades = [0] * sets.shape[1]
+        grade(Lq[q], sets, multi, len(counts) - 1, grades)
+        for j in range(n_items):
+            s = j
+            if len(edges):
+                [s] = [k for k in range(len(grades)) if edges[k] <= j < edges[k + 1]]
+            d = distance(Q[q], D.T, j)
+            counts[grades[s], q, d] += weight[j] if len(weight) else 1
 
 
 def expect_over_cut(whole_ties, N, N_hits, gains, size, good, q):
@@ -76,7 +88,7 @@ def rank_stable(Q, D, Lq, Ld, multi, top, rank, hits, precision, found):
     """
     is_hit = [False] * len(D)
     for q in range(len(Q)):
-        mark_relevant(Lq, q, Ld, multi, is_hit)
+        grade(Lq[q], Ld, multi, 1, is_hit)
         for j in range(len(D)):
             d = distance(Q[q], D, j)
             rank[q, d] += 1
@@ -86,16 +98,17 @@ def rank_stable(Q, D, Lq, Ld, multi, top, rank, hits, precision, found):
                 found[q] += 1
 
 
-def select(Q, D, first_row, place, distances, indices):
-    """Put every row into the next free place of its distance, if it is one of the k best."""
+def select(Q, D, first_row, n_bits, distances, indices):
+    """Keep the k nearest of those found so far and the columns of D, ties in database order."""
     k = distances.shape[1]
+    n_before = min(k, first_row)
     for q in range(len(Q)):
-        for j in range(len(D)):
-            d = distance(Q[q], D, j)
-            if place[q, d] < k:
-                distances[q, place[q, d]] = d
-                indices[q, place[q, d]] = first_row + j
-                place[q, d] += 1
+        found = list(zip(distances[q, :n_before], indices[q, :n_before], strict=True))
+        for j in range(D.shape[1]):
+            found.append((distance(Q[q], D.T, j), first_row + j))
+        for place, (d, row) in enumerate(sorted(found)[:k]):
+            distances[q, place] = d
+            indices[q, place] = row
 
 
 # ---- metrics.py: definitions ---------------------------------------------------------
