@@ -115,89 +115,6 @@ def assert_near(a, b):
 # ---- agrees with naive ---------------------------------------------------------------
 
 
-def make_words(rng, n_rows, n_bits):
-    bits = make_bits(rng, n_rows, n_bits)
-    return pack(np.pad(bits, ((0, 0), (0, -n_bits % 64)))).view(np.uint64)
-
-
-def loop_arguments(n_bits):
-    """Arguments of the compiled loops, made anew each time as the loops write to them."""
-    rng = np.random.default_rng(n_bits)
-    n, m, k = 4, 25, 6
-    Q = make_words(rng, n, n_bits)
-    D = make_words(rng, m, n_bits)
-    ids = loop_labels(rng, n, m, n_words=1)
-    # The second query has no label in the second of three words.
-    sets = loop_labels(rng, n, m, n_words=3)
-    sets[0][1, 1] = 0
-    # 9 codes, some of them with one item, and 25 codes with one item each.
-    merged = np.array([0, 1, 2, 5, 6, 14, 15, 16, 20, 25])
-    alone = np.arange(m + 1)
-    # Queries 0 and 2 have the same labels.
-    ids[0][2] = ids[0][0]
-    sets[0][2] = sets[0][0]
-    queries = np.array([3, 0, 2]), np.array([True, True, False])
-    is_hit = rng.random(m) < 0.5
-    # Not 0, because a loop continues where the last block ended.
-    counts, more = rng.integers(0, 9, (2, n, n_bits + 1))
-    scores = np.zeros(n), np.zeros(n, np.int64)
-    return {
-        "mark_relevant": (ids[0], 1, ids[1], False, is_hit),
-        "mark_relevant of sets": (sets[0], 1, sets[1], True, is_hit),
-        "weigh": (is_hit, alone, np.zeros(m, np.int64)),
-        "weigh merged codes": (is_hit, merged, np.zeros(9, np.int64)),
-        "count": (*queries, Q, D, alone, *ids, False, counts, more),
-        "count sets": (*queries, Q, D, alone, *sets, True, counts, more),
-        "count merged codes": (*queries, Q, D[:9], merged, *ids, False, counts, more),
-        "count merged sets": (*queries, Q, D[:9], merged, *sets, True, counts, more),
-        "rank_stable": (Q, D, *ids, False, 12, counts + more, more, *scores),
-        "rank_stable of sets": (Q, D, *sets, True, 12, counts + more, more, *scores),
-        "select": (Q, D, 100, counts, *np.zeros((2, n, k), np.int64)),
-    }
-
-
-def loop_labels(rng, n, m, n_words):
-    """Return the labels of n queries in rows, and of m items in columns."""
-    # The two highest bits of each word.
-    words = rng.integers(0, 4, (n_words, n + m)).astype(np.uint64) << np.uint64(62)
-    return np.ascontiguousarray(words[:, :n].T), np.ascontiguousarray(words[:, n:])
-
-
-@pytest.mark.parametrize("n_bits", N_BITS)
-@pytest.mark.parametrize("name", loop_arguments(1))
-def test_loops_agree_with_naive(name, n_bits):
-    ours, theirs = loop_arguments(n_bits)[name], loop_arguments(n_bits)[name]
-    loop = name.split()[0]
-    with np.errstate(
-        over="ignore"
-    ):  # with the JIT off the popcount warns, which the public functions silence
-        getattr(metrics, "_" + loop)(*ours)
-    getattr(naive, loop)(*theirs)
-    for a, b in zip(ours, theirs, strict=True):
-        assert_near(a, b)
-
-
-@pytest.mark.parametrize("n_bits", N_BITS)
-def test_distances_agree_with_naive(n_bits):
-    Q, D, *_ = loop_arguments(n_bits)["rank_stable"]
-    for q, j in product(range(len(Q)), range(len(D))):
-        with np.errstate(over="ignore"):
-            assert metrics._distance(Q[q], D, j) == naive.distance(Q[q], D, j)
-
-
-def test_popcount_agrees_with_naive():
-    single = [1 << k for k in range(64)]
-    for x in [
-        0,
-        *single,
-        *(2**64 - 1 - x for x in single),
-        2**64 - 1,
-        *(x - 1 for x in single),
-    ]:
-        with np.errstate(over="ignore"):
-            assert metrics._popcount(np.uint64(x)) == naive.popcount(x)
-
-
 every_case = pytest.mark.parametrize(
     ("n_bits", "kind"),
     [*product(N_BITS, KINDS), (4096, "integers")],
@@ -361,14 +278,19 @@ def test_the_expectation_over_a_cut_tie_agrees_with_naive():
     whole_ties = 0.75 * (N_hits > 0)
     harmonic = metrics._harmonic_between(N, N + q)
     ap = np.empty(len(cases))
-    metrics._expect_over_cut(whole_ties, N, N_hits, size, good, q, harmonic, ap)
-    for found, whole, case in zip(ap, whole_ties.tolist(), cases, strict=True):
-        if case[1] + min(case[3], case[4]) == 0:
-            assert np.isnan(found)
-        else:
-            assert found == pytest.approx(
-                float(naive.expect_over_cut(whole, *case)), rel=1e-12
-            )
+    # Without weights, and with grades of 7 before the tie and 1.5 in it.
+    for gains in ([N_hits, 1 + 0 * N], [7 * (N_hits > 0), 1.5 + 0 * N]):
+        gains = np.stack(gains).astype(float)
+        inputs = (whole_ties, N, N_hits, gains, size, good, q, harmonic)
+        metrics._expect_over_cut(*inputs, ap)
+        for i, (n, n_hits, *rest) in enumerate(cases):
+            if n_hits + min(rest[1], rest[2]) == 0:
+                assert np.isnan(ap[i])
+                continue
+            exact = [Fraction(gain) for gain in gains[:, i].tolist()]
+            whole = whole_ties[i].item()
+            expected = naive.expect_over_cut(whole, n, n_hits, exact, *rest)
+            assert ap[i] == pytest.approx(float(expected), rel=1e-12)
 
 
 def test_retrieved_stays_exact_for_a_huge_cut_tie():
@@ -880,7 +802,7 @@ ERRORS = {
         "query_codes",
         "float64",
         "uint8",
-        "np.packbits",
+        "pack(codes)",
     ),
     "bool codes": (
         lambda: histogram(db_codes=CODES > 0),
@@ -888,7 +810,7 @@ ERRORS = {
         "db_codes",
         "bool",
         "uint8",
-        "np.packbits",
+        "pack(codes)",
     ),
     "codes as a list": (
         lambda: histogram(CODES.tolist()),
@@ -901,7 +823,7 @@ ERRORS = {
         lambda: histogram(np.where(CODES > 1, 1, -1)),
         TypeError,
         "int64",
-        "np.packbits(codes > 0, axis=1",
+        "pack(codes)",
     ),
     "an empty list": (
         lambda: histogram([]),
@@ -961,7 +883,7 @@ ERRORS = {
         "query_codes",
         "3",
         "n_bits=2",
-        "packbits",
+        "pack(codes)",
     ),
     "padding bits in the database": (
         lambda: histogram(CODES[:1], CODES, [0], n_bits=1),
@@ -1017,18 +939,39 @@ ERRORS = {
         "db_labels",
     ),
     "float labels": (
-        lambda: histogram(query_labels=[0.0, 1, 0, 1]),
+        lambda: histogram(query_labels=[0.5, 1, 0, 1]),
         TypeError,
         "query_labels",
         "float64",
-        "astype",
+        "whole numbers",
     ),
-    "float sets": (
-        lambda: histogram(db_labels=SETS / 1),
+    "float labels with NaN": (
+        lambda: histogram(db_labels=[0, 1, np.nan, 1]),
         TypeError,
         "db_labels",
         "float64",
-        "integers",
+        "whole numbers",
+    ),
+    "infinite labels": (
+        lambda: histogram(db_labels=[0, 1, np.inf, 1]),
+        TypeError,
+        "db_labels",
+        "float64",
+        "whole numbers",
+    ),
+    "float labels beyond 2**53": (
+        lambda: histogram(db_labels=[0, 1, 2.0**54, 1]),
+        TypeError,
+        "db_labels",
+        "float64",
+        "whole numbers",
+    ),
+    "a half in a matrix": (
+        lambda: histogram(CODES, CODES, SETS, SETS / 2),
+        ValueError,
+        "db_labels[0, 0]",
+        "0.5",
+        "> 0",
     ),
     "objects": (
         lambda: histogram(query_labels=[0, None, 0, 1]),
