@@ -109,6 +109,14 @@ def select(Q, D, first_row, n_bits, distances, indices):
             indices[q, place] = row
 
 
+def score(table, codes, out):
+    """Write the sum of the table's entries for the bytes of every code, from left to right."""
+    for j in range(len(codes)):
+        out[j] = 0
+        for b in range(len(table)):
+            out[j] += table[b, codes[j, b]]
+
+
 # ---- metrics.py: definitions ---------------------------------------------------------
 # For one query at a time, in exact fractions: `distances` and `relevances` (0/1) of all
 # items in database order.
