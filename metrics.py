@@ -9,12 +9,13 @@ expectation over all orders of the tied items. It depends on no sort order and n
 
 Reading guide, in this order:
 
-1. `HammingHistogram`, section "metrics": the two histograms and the formula of each metric.
+1. `HammingHistogram`, section "metrics": the two histograms and the formula of each metric, then
+   `mean_average_precision`: the conventions of published evaluators, in a table.
 2. `hamming_histogram`, section "one pass over the database": how the histograms are counted.
 3. `_add_distances` and `_count`, section "compiled loops": they take nearly all the time.
 4. `_DatabaseScan`, section "input checks": which input is accepted and which errors are raised, how
    the database is read in blocks, how the queries are divided among threads.
-5. `mean_average_precision` and `nearest`, last section: ranking with ties in database order.
+5. `pack`, `graded_histogram`, `compare`, `describe` and `nearest`, which need no guide.
 
 >>> import numpy as np
 >>> bits = np.array([[0, 0, 0], [0, 0, 1], [1, 1, 1]])
@@ -29,23 +30,28 @@ from __future__ import annotations
 import os
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numba import njit
 
 __all__ = [
+    "CodeSummary",
+    "Estimate",
     "HammingHistogram",
     "area_under_curve",
     "asymmetric_mean_average_precision",
     "check_integer",
+    "compare",
+    "describe",
+    "graded_histogram",
     "hamming_histogram",
     "mean_average_precision",
     "nearest",
     "nearest_asymmetric",
+    "pack",
 ]
 
-# How to pack codes of 0 and 1, or of -1 and 1.
-PACK = 'np.packbits(codes > 0, axis=1, bitorder="little")'
 BLOCK_WORDS = 1 << 17  # words of codes or labels in a block: 1 MB, for a core's cache
 TILE = 2048  # items whose distances are computed before they are counted
 SMALL_TILE = 256  # the same for the search of the nearest
@@ -291,12 +297,13 @@ def _number(rows, slots, number, first):
 
 
 @_compiled
-def _expect_over_cut(whole_ties, N, N_hits, size, good, q, harmonic, ap):
+def _expect_over_cut(whole_ties, N, N_hits, gains, size, good, q, harmonic, ap):
     """Set ap to the expected AP over the hits in the first q of a tie that is cut.
 
-    N, N_hits, size, good, q (n,) int64, whole_ties, harmonic, ap (n,) float64. The number h of hits
-    among the q is hypergeometric. Given h, every choice of places is equally likely, and the
-    precisions at the hits sum up to (h/q) sum_{j=1}^q (N+ + 1 + (j - 1) (h - 1)/(q - 1)) / (N + j).
+    N, N_hits, size, good, q (n,) int64, gains (2, n), whole_ties, harmonic, ap (n,) float64. The
+    number h of hits among the q is hypergeometric. Given h, every choice of places is equally
+    likely, and with the gains G before the tie and g of one hit (N+ and 1 if not weighted), the
+    sum at the hits is (h/q) sum_{j=1}^q (G + g (1 + (j - 1) (h - 1)/(q - 1))) / (N + j).
     """
     for i in range(len(ap)):
         least = max(0, q[i] - (size[i] - good[i]))
@@ -310,8 +317,8 @@ def _expect_over_cut(whole_ties, N, N_hits, size, good, q, harmonic, ap):
         total_ap = 0.0
         for h in range(least, most + 1):
             m = (h - 1) / max(q[i] - 1, 1)
-            tie = (N_hits[i] + 1) * harmonic[i] + m * (q[i] - (N[i] + 1) * harmonic[i])
-            tie *= h / max(q[i], 1)
+            own = harmonic[i] + m * (q[i] - (N[i] + 1) * harmonic[i])
+            tie = (gains[0, i] * harmonic[i] + gains[1, i] * own) * (h / max(q[i], 1))
             total += p
             total_ap += p * (whole_ties[i] + tie) / max(N_hits[i] + h, 1)
             if h < most:
@@ -455,12 +462,57 @@ def _check_codes(codes, name):
         need = "pass a 2-D array with one code in each row"
         raise ValueError(f"{name} has shape {shape}; {need}.")
     if codes.dtype != np.uint8:
-        raise TypeError(
-            f"{name} has dtype {codes.dtype}; packed uint8 codes are needed: "
-            f"pass {PACK} if its entries are bits, "
-            "codes.astype(np.uint8) if they are bytes of packed codes."
-        )
+        need = "pass pack(codes) if its entries are bits"
+        if codes.dtype.kind == "u":
+            need += ", codes.view(np.uint8) if they are words of packed codes"
+        if codes.dtype.kind == "i":
+            need += ", codes.astype(np.uint8) if they are bytes of packed codes"
+        raise TypeError(f"{name} has dtype {codes.dtype}, not uint8; {need}.")
     return codes
+
+
+def _refuse_unpacked(*arrays):
+    """Refuse rows of several bytes that are all 0 or 1, or all 1 or 255 (which is -1).
+
+    So are codes before packing. Codes of one byte and codes without a 1 are accepted.
+    """
+    width = arrays[0].shape[1]
+    for values in ((0, 1), (1, 255)):
+        # The first rows tell nearly always.
+        parts = (*(codes[:SAMPLE] for codes in arrays), *arrays)
+        is_bits = width > 1 and all(np.isin(part, values).all() for part in parts)
+        if is_bits and any(codes.any() for codes in arrays):
+            raise ValueError(
+                f"all bytes of the codes are {values[0]} or {values[1]}, as before packing; "
+                f"pass pack(codes) of the bits, or n_bits={8 * width} if they are packed."
+            )
+
+
+def pack(codes: np.ndarray) -> np.ndarray:
+    """Return codes with one entry for each bit as packed codes, (n, ceil(n_bits / 8)) uint8.
+
+    The entries are bool, or 0 and 1, or -1 and 1, of any type. A torch tensor on the CPU will do.
+    Other entries are refused, because their bits are not certain.
+
+    >>> pack([[-1.0, 1.0, 1.0], [1.0, -1.0, -1.0]])
+    array([[6],
+           [1]], dtype=uint8)
+    """
+    codes = np.asarray(codes)
+    if codes.ndim != 2 or codes.size == 0 or codes.dtype.kind not in "buif":
+        need = "pass a matrix of numbers with one code in each row"
+        raise ValueError(f"codes is {codes.dtype} of shape {codes.shape}; {need}.")
+    is_one = codes == 1
+    lowest = -1 if (codes == -1).any() else 0
+    is_wrong = ~is_one & (codes != lowest)
+    if is_wrong.any():
+        row, column = np.argwhere(is_wrong)[0]
+        raise ValueError(
+            f"codes[{row}, {column}] is {codes[row, column]} and others are {lowest}; "
+            "pass 0 and 1, or -1 and 1: codes > 0 if these are outputs or signs with 0. "
+            "Packed codes need no packing."
+        )
+    return np.packbits(is_one, axis=1, bitorder="little")
 
 
 def _check_labels(labels, n_rows, name):
@@ -482,14 +534,17 @@ def _check_labels(labels, n_rows, name):
         labels = labels.astype(str)
     shape = labels.shape
     kind = labels.dtype.kind
-    is_text_matrix = kind == "U" and labels.ndim == 2
-    is_wrong_kind = kind not in "buiU" or is_text_matrix
+    is_right_kind = kind in "buif" or (kind == "U" and labels.ndim != 2)
+    if kind == "f" and labels.ndim == 1:
+        # Above 2**53 a float stands for several whole numbers.
+        values = labels.astype(np.float64)
+        is_whole = (values == np.floor(values)) & (np.abs(values) <= 2.0**53)
+        is_right_kind = is_whole.all()
     # An empty list becomes a float array, but its dtype is not the mistake.
-    if is_wrong_kind and labels.size > 0:
+    if not is_right_kind and labels.size > 0:
         raise TypeError(
             f"{name} has dtype {labels.dtype} and shape {shape}; "
-            "pass integers, strings or a matrix of 0 and 1, "
-            "or labels.astype(int) if they are whole numbers."
+            "pass integers (or floats that are whole numbers), strings or a matrix of 0 and 1."
         )
     is_wrong_shape = labels.ndim not in (1, 2) or shape[0] != n_rows
     if is_wrong_shape or labels.size == 0:
@@ -549,7 +604,7 @@ def _check_padding(codes, n_bits, name, first):
         row = first + int(np.argmax(is_wrong))
         raise ValueError(
             f"{name}[{row}] has bits set beyond n_bits={n_bits}; "
-            f"padding bits must be 0: pass {PACK}."
+            "padding bits must be 0: pass pack(codes) of the bits."
         )
 
 
@@ -592,6 +647,8 @@ class _DatabaseScan:
                 "encode both with the same model."
             )
         if n_bits is None:
+            if labels is not None:
+                _refuse_unpacked(query_codes, self.db_codes)
             n_bits = 8 * width
         self.n_bits = check_integer(n_bits, "n_bits")
         if (self.n_bits + 7) // 8 != width:
@@ -751,7 +808,8 @@ def hamming_histogram(
         Packed codes, ``np.packbits(bits, axis=1, bitorder="little")``; padding bits are 0.
     query_labels, db_labels : (n,) integers or strings, or (n, L) 0/1
         An item is relevant to a query if it has the same label. In the second form it is relevant
-        if it has at least one label in common with the query.
+        if it has at least one label in common with the query. Any 0/1 matrix ``relevance`` of
+        queries and items can be given by ``np.eye(n_queries)`` and ``relevance.T``.
     n_bits : int, optional
         Length of the codes; by default all bits of the packed bytes.
     n_threads : int, optional
@@ -762,6 +820,10 @@ def hamming_histogram(
     >>> codes = np.array([[0b000], [0b001], [0b111]], np.uint8)
     >>> hamming_histogram(codes[:1], codes, [7], [7, 8, 7], n_bits=3).items
     array([[1, 1, 0, 1]])
+    >>> relevance = np.array([[1, 0, 1], [0, 1, 1]])  # two queries, three items
+    >>> hamming_histogram(codes[:2], codes, np.eye(2), relevance.T, n_bits=3).relevant
+    array([[1, 0, 0, 1],
+           [1, 0, 1, 0]])
     """
     labels = (query_labels, db_labels)
     scan = _DatabaseScan(query_codes, db_codes, labels, n_bits, n_threads)
@@ -827,6 +889,15 @@ def _harmonic_between(a, b):
     return head + np.log1p((b - a) / a) - gap * correction
 
 
+Values = float | np.ndarray  # a mean over queries, or the value of each
+
+
+def _ratio(a, b):
+    """Return a / b, and NaN where b is 0."""
+    shape = np.broadcast_shapes(np.shape(a), np.shape(b))
+    return np.divide(a, b, out=np.full(shape, np.nan), where=b > 0)
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class HammingHistogram:
     """Hold the items and relevant items at every Hamming distance of every query.
@@ -834,13 +905,22 @@ class HammingHistogram:
     The metrics are methods. ``a + b`` (or ``sum``) joins the histograms of the same queries over
     two shards of a database.
 
+    A metric is its expectation over all orders of the items at the same distance. In the formulas
+    n and n+ are the items and relevant items at a distance, N and N+ those at all smaller ones, R
+    the relevant items of the query. With ``per_query`` a metric returns the value of each query.
+    Where R = 0 it may be undefined. Then it is NaN, and the mean leaves the query out; with
+    empty="zero" it counts as 0.
+
     Attributes
     ----------
     items, relevant : (n_queries, n_bits + 1) int64
+    grades : (n_grades, n_queries, n_bits + 1) int64, optional
+        grades[g] are the items that share exactly g labels with the query; see `graded_histogram`.
     """
 
     items: np.ndarray
     relevant: np.ndarray
+    grades: np.ndarray | None = None
 
     def __post_init__(self) -> None:
         shape = self.items.shape
@@ -867,12 +947,13 @@ class HammingHistogram:
     def __add__(self, other: HammingHistogram) -> HammingHistogram:
         if not isinstance(other, HammingHistogram):
             return NotImplemented
-        if self.items.shape != other.items.shape:
+        forms = [np.shape(h.items) + np.shape(h.grades) for h in (self, other)]
+        if forms[0] != forms[1]:
             need = "pass histograms of the same queries and code length"
             raise ValueError(f"cannot add {self} and {other}; {need}.")
-        items = self.items + other.items
+        grades = None if self.grades is None else self.grades + other.grades
         relevant = self.relevant + other.relevant
-        return HammingHistogram(items, relevant)
+        return HammingHistogram(self.items + other.items, relevant, grades)
 
     def __radd__(self, other):
         # sum() starts with 0.
@@ -886,18 +967,18 @@ class HammingHistogram:
 
     @property
     def n_empty(self) -> int:
-        """Return the number of queries with no relevant item, which mAP and PR curves leave out."""
-        n_relevant = self.relevant.sum(axis=1)
-        return int(np.count_nonzero(n_relevant == 0))
+        """Return the number of queries with no relevant item (R = 0)."""
+        return int(np.count_nonzero(self._R == 0))
 
-    def _blocks(self):
-        """Yield slices of queries. A metric takes several times the memory of the histograms."""
-        n_rows = max(1, BLOCK_WORDS // self.items.shape[1])
-        for first in range(0, len(self.items), n_rows):
-            yield slice(first, first + n_rows)
+    @property
+    def _R(self):
+        return self.relevant.sum(axis=1)
 
     def without_self(self) -> HammingHistogram:
-        """Remove each query's own item, for a set of codes evaluated against itself."""
+        """Remove each query's own item, for a set of codes evaluated against itself.
+
+        The result has no grades.
+        """
         # A query without a label is not even relevant to itself.
         has_relevant = self.relevant.any(axis=1)
         no_item = self.items[:, 0] == 0
@@ -914,16 +995,40 @@ class HammingHistogram:
         relevant[:, 0] -= has_relevant
         return HammingHistogram(items, relevant)
 
+    def _mean(self, values, per_query, empty="skip", top=None):
+        """Return the values of the queries, or their mean. NaN is a query without a value."""
+        _check_choice(empty, "empty", "skip", "zero")
+        if empty == "zero":
+            values = np.nan_to_num(values)
+        if per_query:
+            return values
+        _check_any_kept(~np.isnan(values), top)
+        mean = np.nanmean(values, axis=0)
+        return float(mean) if values.ndim == 1 else mean
+
+    def _by_blocks(self, formula):
+        """Return formula(p) for all queries; blocks p of queries need less memory."""
+        n_rows = max(1, BLOCK_WORDS // self.items.shape[1])
+        starts = range(0, len(self.items), n_rows)
+        return np.concatenate([formula(slice(a, a + n_rows)) for a in starts])
+
+    def _gain(self):
+        """Return the sum of the grades of the items at every distance."""
+        if self.grades is None:
+            raise ValueError("the histogram has no grades; pass graded_histogram(...).")
+        return np.tensordot(np.arange(len(self.grades)), self.grades, 1)
+
     def mean_average_precision(
         self,
         top: int | None = None,
         normalize: str = "relevant",
+        empty: str = "skip",
         per_query: bool = False,
-    ) -> float | np.ndarray:
-        """Return the mean average precision, exact in expectation over the orders of tied items.
+        weighted: bool = False,
+    ) -> Values:
+        """Return the mean average precision.
 
-        With n items and n+ relevant ones at a distance, N and N+ before it, and
-        m = (n+ - 1) / (n - 1),
+        With m = (n+ - 1) / (n - 1),
 
             E[AP] = 1/R sum_d (n+/n) sum_{i=N+1}^{N+n} (N+ + 1 + (i - N - 1) m) / i .
 
@@ -935,42 +1040,30 @@ class HammingHistogram:
         top : int, optional
             Only the first ``top`` ranks count (mAP@top).
         normalize : {"relevant", "min", "retrieved"}
-            Divide by the relevant items R, by min(R, top), or by the relevant items among the first
-            ``top``. The last is what most published hashing code does; it can rank [+ - -] above
-            [+ - +].
+            Divide by R, by min(R, top), or by the relevant items among the first ``top``. The last
+            is what most published hashing code does; it can rank [+ - -] above [+ - +].
+        empty : {"skip", "zero"}
+            Leave out the queries without a relevant item, or count them as 0. For "retrieved" these
+            are the queries of which none can be among the first ``top``; of any other query, orders
+            without one count as 0.
         per_query : bool
-            Return the average precision of each query. It is NaN for the queries that are left out.
-            These are the queries without a relevant item (for "retrieved": without one that can be
-            among the first ``top``).
+            Return the average precision of each query. It is NaN for those that are left out, so
+            that ``np.isnan`` counts them.
+        weighted : bool
+            Take the mean grade of the first i items in place of the precision at i. This needs
+            grades.
         """
         _check_options(top, normalize)
-        ap = np.empty(len(self.items))
-        for p in self._blocks():
-            ap[p] = _average_precision(self.items[p], self.relevant[p], top, normalize)
-        return ap if per_query else _mean(ap, top)
+        gain = self._gain() if weighted else self.relevant
 
-    def precision_at_radius(
-        self, radius: int, per_query: bool = False
-    ) -> float | np.ndarray:
-        """Return the share of relevant items within Hamming distance ``radius``.
+        def formula(p):
+            counts = self.items[p], self.relevant[p], gain[p]
+            return _average_precision(*counts, top, normalize)
 
-        Radius 2 gives Precision@H2. A query with no item within the radius counts 0.
-        """
-        radius = check_integer(radius, "radius", least=0)
-        n_items = self.items[:, : radius + 1].sum(axis=1)
-        n_hits = self.relevant[:, : radius + 1].sum(axis=1)
-        precision = n_hits / np.maximum(n_items, 1)
-        return precision if per_query else float(precision.mean())
+        return self._mean(self._by_blocks(formula), per_query, empty, top)
 
-    def precision_at_k(
-        self, k: int | list[int], per_query: bool = False
-    ) -> float | np.ndarray:
-        """Return the expected share of relevant items among the first k.
-
-        It is (N+ + (k - N) n+/n) / k, where n and n+ are the counts at the distance of the k-th
-        item, and N and N+ the counts before it. The result has one value per k (a float for a
-        single k). With ``per_query`` it has one row per query.
-        """
+    def _sum_at(self, gain, k):
+        """Return the expected gain of the first k items, and k; columns if k is a list."""
         is_single = np.ndim(k) == 0
         values = [k] if is_single else k
         ks = np.array([check_integer(value, "k") for value in values])
@@ -980,54 +1073,195 @@ class HammingHistogram:
         if ks.max() > n_items:
             need = f"the database has {n_items} items: pass a smaller k"
             raise ValueError(f"k={ks.max()} is too large; {need}.")
-        precision = np.empty((len(self.items), len(ks)))
-        for p in self._blocks():
-            end = self.items[p].cumsum(axis=1)
-            # The distance of the k-th item, one column for each k.
-            cut = np.stack([(end < value).sum(axis=1) for value in ks], axis=1)
-            n = np.take_along_axis(self.items[p], cut, axis=1)
-            n_hits = np.take_along_axis(self.relevant[p], cut, axis=1)
-            N = np.take_along_axis(end, cut, axis=1) - n
-            hits_end = self.relevant[p].cumsum(axis=1)
-            N_hits = np.take_along_axis(hits_end, cut, axis=1) - n_hits
-            precision[p] = (N_hits + (ks - N) * (n_hits / n)) / ks
-        if is_single:
-            precision = precision[:, 0]
-        if per_query:
-            return precision
-        mean = precision.mean(axis=0)
-        return float(mean) if is_single else mean
+        sums = self._by_blocks(lambda p: _expected_sum(self.items[p], gain[p], ks))
+        return (sums[:, 0], ks[0]) if is_single else (sums, ks)
 
-    def precision_recall(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return (precision, recall) within each radius 0..n_bits.
+    def precision_at_k(self, k: int | list[int], per_query: bool = False) -> Values:
+        """Return the share of relevant items among the first k, (N+ + (k - N) n+/n) / k.
 
-        Both are means over the queries that have a relevant item.
+        n, n+, N and N+ are those at the distance of the k-th item. A list gives a value for each k.
         """
-        n_relevant = self.relevant.sum(axis=1)
-        kept = n_relevant > 0
-        _check_any_kept(kept, top=None)
-        precision = np.zeros(self.n_bits + 1)
-        recall = np.zeros(self.n_bits + 1)
-        for p in self._blocks():
-            own = kept[p]
-            n_items = self.items[p][own].cumsum(axis=1)
-            n_hits = self.relevant[p][own].cumsum(axis=1)
-            rows = n_hits / np.maximum(n_items, 1)
-            # The first row of a sum is the sum so far, so that blocks do not change the rounding.
-            precision = np.vstack([precision, rows]).sum(axis=0)
-            rows = n_hits / n_relevant[p][own, None]
-            recall = np.vstack([recall, rows]).sum(axis=0)
-        n_kept = np.count_nonzero(kept)
-        return precision / n_kept, recall / n_kept
+        hits, ks = self._sum_at(self.relevant, k)
+        return self._mean(hits / ks, per_query)
+
+    def recall_at_k(
+        self, k: int | list[int], empty: str = "skip", per_query: bool = False
+    ) -> Values:
+        """Return the share of the R relevant items among the first k, (N+ + (k - N) n+/n) / R."""
+        hits, _ = self._sum_at(self.relevant, k)
+        return self._mean(_ratio(hits.T, self._R).T, per_query, empty)
+
+    def r_precision(self, empty: str = "skip", per_query: bool = False) -> Values:
+        """Return the precision at k = R."""
+        hits = _expected_sum(self.items, self.relevant, self._R[:, None])[:, 0]
+        return self._mean(_ratio(hits, self._R), per_query, empty)
+
+    def acg_at_k(self, k: int | list[int], per_query: bool = False) -> Values:
+        """Return the mean grade of the first k items; it needs grades."""
+        gain, ks = self._sum_at(self._gain(), k)
+        return self._mean(gain / ks, per_query)
+
+    def ndcg_at_k(
+        self, k: int, gain: str = "binary", empty: str = "skip", per_query: bool = False
+    ) -> Values:
+        """Return DCG@k divided by the DCG@k of the best order.
+
+        DCG@k = sum_{i<=k} gain_i / log2(1 + i). The gain of an item is 1 if it is relevant, and
+        with grades g it is g ("linear") or 2^g - 1 ("exponential"). In expectation it is
+        sum_d (gain/n) sum_{i=N+1}^{min(N+n, k)} 1 / log2(1 + i).
+        """
+        _check_choice(gain, "gain", "binary", "linear", "exponential")
+        self._sum_at(self.relevant, check_integer(k, "k"))
+        grades, gains = self.relevant[None], np.ones(1)
+        if gain != "binary":
+            self._gain()
+            grades, gains = self.grades[1:], np.arange(1.0, len(self.grades))
+        if gain == "exponential":
+            gains = 2**gains - 1
+        ndcg = self._by_blocks(lambda p: _ndcg(self.items[p], grades[:, p], gains, k))
+        return self._mean(ndcg, per_query, empty)
+
+    def reciprocal_rank(self, empty: str = "skip", per_query: bool = False) -> Values:
+        """Return 1 / rank of the first relevant item (MRR).
+
+        In the first tie that has one, its rank is N + j with probability
+        n+ / (n - j + 1) prod_{i<j} (1 - n+ / (n - i + 1)).
+        """
+        return self._mean(_first_hit(self.items, self.relevant), per_query, empty)
+
+    def _within(self, radius):
+        """Return the numbers of items and of relevant items within Hamming distance ``radius``."""
+        radius = check_integer(radius, "radius", least=0)
+        ball = slice(radius + 1)
+        return self.items[:, ball].sum(axis=1), self.relevant[:, ball].sum(axis=1)
+
+    def precision_at_radius(self, radius: int, per_query: bool = False) -> Values:
+        """Return the share of relevant items within Hamming distance ``radius``.
+
+        Radius 2 gives Precision@H2. A query with no item within the radius counts 0.
+        """
+        n_items, n_hits = self._within(radius)
+        return self._mean(n_hits / np.maximum(n_items, 1), per_query)
+
+    def recall_at_radius(
+        self, radius: int, empty: str = "skip", per_query: bool = False
+    ) -> Values:
+        """Return the share of the R relevant items within Hamming distance ``radius``."""
+        _, n_hits = self._within(radius)
+        return self._mean(_ratio(n_hits, self._R), per_query, empty)
+
+    def f1_at_radius(
+        self, radius: int, empty: str = "skip", per_query: bool = False
+    ) -> Values:
+        """Return 2 hits / (items within + R), the harmonic mean of precision and recall."""
+        n_items, n_hits = self._within(radius)
+        f1 = _ratio(2 * n_hits, np.where(self._R > 0, n_items + self._R, 0))
+        return self._mean(f1, per_query, empty)
+
+    def success_rate(self, radius: int, per_query: bool = False) -> Values:
+        """Return the share of queries with any item within Hamming distance ``radius``."""
+        n_items, _ = self._within(radius)
+        return self._mean((n_items > 0).astype(float), per_query)
+
+    def mutual_information(self, per_query: bool = False) -> Values:
+        """Return the mutual information of distance and relevance of an item, in bits.
+
+        sum_d sum_y p(d, y) log2(p(d, y) / (p(d) p(y))), y relevant or not. It is 0 where R = 0.
+        """
+        n_other = self.items - self.relevant
+        total = self.items.sum(axis=1)
+        joint = _x_log_x(self.relevant) + _x_log_x(n_other) - _x_log_x(self.items)
+        relevance = _x_log_x(self._R) + _x_log_x(total - self._R) - _x_log_x(total)
+        information = np.maximum(joint.sum(axis=1) - relevance, 0) / total
+        return self._mean(information, per_query)
+
+    def precision_recall(
+        self, k: list[int] | None = None, per_query: bool = False
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return (precision, recall) within each radius 0..n_bits, or among the first k for each k.
+
+        Queries with R = 0 are left out. An empty ball has precision 0.
+        """
+        if k is None:
+            hits = self.relevant.cumsum(axis=1)
+            size = np.maximum(self.items.cumsum(axis=1), 1)
+        else:
+            hits, size = self._sum_at(self.relevant, list(k))
+        precision = np.where(self._R[:, None] > 0, hits / size, np.nan)
+        recall = _ratio(hits.T, self._R).T
+        return self._mean(precision, per_query), self._mean(recall, per_query)
+
+    def interval(self, metric: str, random_state: int = 0, **options) -> Estimate:
+        """Return a metric and its 95 % interval by bootstrap over the queries.
+
+        ``h.interval("mean_average_precision", top=1000)``. It tells how much the mean depends on
+        the choice of queries, not how much it depends on the training.
+        """
+        return _bootstrap(_values(self, metric, options), random_state)
+
+
+class Estimate(NamedTuple):
+    """Hold a mean over ``n_queries`` queries, and the ends of its 95 % interval."""
+
+    value: float
+    low: float
+    high: float
+    n_queries: int
+
+
+def compare(
+    a: HammingHistogram,
+    b: HammingHistogram,
+    metric: str = "mean_average_precision",
+    random_state: int = 0,
+    **options,
+) -> Estimate:
+    """Return the metric of ``a`` minus that of ``b`` with its 95 % interval, paired by query.
+
+    Both have the same queries in the same order. If the interval is above 0, ``a`` is better on
+    such queries. Queries that one of them leaves out are left out.
+    """
+    if len(a.items) != len(b.items):
+        raise ValueError(f"{a} and {b} differ; pass histograms of the same queries.")
+    difference = _values(a, metric, options) - _values(b, metric, options)
+    return _bootstrap(difference, random_state)
+
+
+def _values(histogram, metric, options):
+    """Return the metric of that name for each query."""
+    method = getattr(histogram, metric, None)
+    values = method(per_query=True, **options) if callable(method) else None
+    if np.shape(values) != (len(histogram.items),):
+        need = "pass the name of a method with one value for each query"
+        raise ValueError(f"metric={metric!r} with {options} is no metric; {need}.")
+    return values
+
+
+def _bootstrap(values, random_state):
+    """Return the mean of the values that are not NaN, and its percentiles over resamples."""
+    kept = ~np.isnan(values)
+    _check_any_kept(kept, None)
+    values = values[kept]
+    n = len(values)
+    rng = np.random.default_rng(random_state)
+    means = [values[rng.integers(0, n, n)].mean() for _ in range(2000)]
+    low, high = np.quantile(means, [0.025, 0.975])
+    return Estimate(float(values.mean()), float(low), float(high), n)
+
+
+def _check_choice(value, name, *choices):
+    """Check that an option has one of the values in ``choices``."""
+    if value not in choices:
+        *some, last = (f'"{choice}"' for choice in choices)
+        need = f"pass {', '.join(some)} or {last}"
+        raise ValueError(f"{name}={value!r} is unknown; {need}.")
 
 
 def _check_options(top, normalize):
     """Check the options of both functions that return the mAP."""
     if top is not None:
         check_integer(top, "top")
-    if normalize not in ("relevant", "min", "retrieved"):
-        need = 'pass "relevant", "min" or "retrieved"'
-        raise ValueError(f"normalize={normalize!r} is unknown; {need}.")
+    _check_choice(normalize, "normalize", "relevant", "min", "retrieved")
 
 
 def _check_any_kept(kept, top):
@@ -1042,53 +1276,67 @@ def _check_any_kept(kept, top):
         )
 
 
-def _mean(ap, top):
-    """Return the mean over the queries that are not left out; NaN means left out."""
-    _check_any_kept(~np.isnan(ap), top)
-    return float(np.nanmean(ap))
+def _x_log_x(x):
+    """Return x log2(x), and 0 for 0. x is int64."""
+    return x * np.log2(np.maximum(x, 1))
 
 
-def _divisor(n_relevant, top, normalize):
-    """Return the divisor of each query's sum of precisions; NaN leaves the query out."""
-    if normalize == "min":
-        n_relevant = np.minimum(n_relevant, top)
-    return np.where(n_relevant > 0, n_relevant, np.nan)
+def _ranks(n, last):
+    """Return the last rank before each distance, and after all of them, but at most ``last``."""
+    return np.minimum(np.insert(n.cumsum(axis=1), 0, 0, axis=1), last)
 
 
-def _average_precision(n, n_hits, top, normalize):
-    """Return the expected AP of each query. n, n_hits (n_queries, r + 1) int64."""
+def _expected_sum(n, gain, k):
+    """Return the expected sum of the gains of the first k items, G + (k - N) g/n.
+
+    n, gain (n_queries, r + 1), k (n_ks,) or (n_queries, n_ks) int64, result (n_queries, n_ks). g is
+    the gain of all items at the distance of the k-th, and G the gain of those before it.
+    """
+    end = n.cumsum(axis=1)
+    k = np.broadcast_to(k, (len(n), np.shape(k)[-1]))
+    cut = np.stack([(end < column[:, None]).sum(axis=1) for column in k.T], axis=1)
+    size, own = (np.take_along_axis(counts, cut, axis=1) for counts in (n, gain))
+    N = np.take_along_axis(end, cut, axis=1) - size
+    G = np.take_along_axis(gain.cumsum(axis=1), cut, axis=1) - own
+    return G + (k - N) * (own / np.maximum(size, 1))
+
+
+def _average_precision(n, n_hits, gain, top, normalize):
+    """Return the expected AP of each query. n, n_hits, gain (n_queries, r + 1) int64.
+
+    The gain of a relevant item is 1, or its grade for the weighted AP.
+    """
     last = n.sum(axis=1)
     if top is not None:
         last[:] = top
-    sums = _expected_sums(n, n_hits, last)
+    sums = _expected_sums(n, n_hits, gain, last)
     if normalize == "retrieved":
-        return _retrieved_ap(n, n_hits, sums, last)
-    return sums.sum(axis=1) / _divisor(n_hits.sum(axis=1), last, normalize)
+        return _retrieved_ap(n, n_hits, gain, sums, last)
+    R = n_hits.sum(axis=1)
+    return _ratio(sums.sum(axis=1), np.minimum(R, last) if normalize == "min" else R)
 
 
-def _expected_sums(n, n_hits, last):
+def _expected_sums(n, n_hits, gain, last):
     """Return the expected sum of the precisions at the relevant items of each distance.
 
     These are the terms of the sum over d in `HammingHistogram.mean_average_precision`, clipped at
-    rank ``last``. n, n_hits (n_queries, r + 1), last (n_queries,) int64, result float64.
+    rank ``last``. With gains g and G they are ((n+/n) G + (g/n) (1 + (i - N - 1) m)) / i.
+    n, n_hits, gain (n_queries, r + 1), last (n_queries,) int64, result float64.
     """
     N = _counts_before(n)
-    N_hits = _counts_before(n_hits)
     m = (n_hits - 1) / np.maximum(n - 1, 1)
-    # Column d is the last rank used before distance d, and column d + 1 is e.
-    ranks = np.insert(n.cumsum(axis=1), 0, 0, axis=1)
-    ranks = np.minimum(ranks, last[:, None])
-    n_ranks = np.diff(ranks)
+    ranks = _ranks(n, last[:, None])
     harmonic = _harmonic_between(ranks[:, :-1], ranks[:, 1:])
-    inner = m * n_ranks + (N_hits + 1 - m * (N + 1)) * harmonic
-    return inner * (n_hits / np.maximum(n, 1))
+    own = m * np.diff(ranks) + (1 - m * (N + 1)) * harmonic
+    sums = n_hits * (_counts_before(gain) * harmonic) + gain * own
+    return sums / np.maximum(n, 1)
 
 
-def _retrieved_ap(n, n_hits, sums, last):
+def _retrieved_ap(n, n_hits, gain, sums, last):
     """Return the expected AP of each query divided by its hits among the first ``last``.
 
     The ties before the one that ``last`` cuts are whole. Their part is the sum of `_expected_sums`.
-    n, n_hits (n_queries, r + 1), last (n_queries,) int64, sums (n_queries, r + 1) float64.
+    n, n_hits, gain (n_queries, r + 1), last (n_queries,) int64, sums (n_queries, r + 1) float64.
     """
     before = _counts_before(n)
     # The last distance that begins before rank ``last``.
@@ -1097,17 +1345,71 @@ def _retrieved_ap(n, n_hits, sums, last):
     whole_ties = np.where(is_whole, sums, 0).sum(axis=1)
     at_cut = (np.arange(len(n)), cut)
     N = before[at_cut]
-    N_hits = _counts_before(n_hits)[at_cut]
+    N_hits, G = (_counts_before(counts)[at_cut] for counts in (n_hits, gain))
     size = n[at_cut]
     good = n_hits[at_cut]
     q = np.minimum(last - N, size)
+    # The gain before the tie, and that of one hit in it.
+    gains = np.stack([G, gain[at_cut] / np.maximum(good, 1)])
     harmonic = _harmonic_between(N, N + q)
     ap = np.empty(len(n))
-    _expect_over_cut(whole_ties, N, N_hits, size, good, q, harmonic, ap)
+    _expect_over_cut(whole_ties, N, N_hits, gains, size, good, q, harmonic, ap)
     return ap
 
 
-# ---- rankings with ties in database order --------------------------------------------
+def _ndcg(n, grades, gains, k):
+    """Return the expected DCG@k over the best. n (n_queries, r + 1) int64, gains (n_grades,).
+
+    grades (n_grades, n_queries, r + 1) int64. The gains increase.
+    """
+    discounts = np.insert(np.cumsum(1 / np.log2(np.arange(2, k + 2))), 0, 0)
+    gain = np.tensordot(gains, grades, 1) / np.maximum(n, 1)
+    dcg = (gain * np.diff(discounts[_ranks(n, k)])).sum(axis=1)
+    # The best order begins with the items of the highest grade.
+    best = _ranks(grades.sum(axis=2).T[:, ::-1], k)
+    return _ratio(dcg, np.diff(discounts[best]) @ gains[::-1])
+
+
+def _first_hit(n, n_hits):
+    """Return the expected 1 / rank of the first hit of each query. n, n_hits (n_queries, r + 1)."""
+    result = np.full(len(n), np.nan)
+    for q in np.flatnonzero(n_hits.any(axis=1)):
+        d = np.argmax(n_hits[q] > 0)
+        size = n[q, d]
+        good = n_hits[q, d]
+        # All further places together have a probability below exp(-40).
+        place = np.arange(min(size - good, 40 * size // good) + 1)
+        chance = good / (size - place)
+        none_before = np.insert(np.cumprod(1 - chance)[:-1], 0, 1)
+        rank = n[q, :d].sum() + 1 + place
+        result[q] = np.sum(none_before * chance / rank)
+    return result
+
+
+def graded_histogram(
+    query_codes: np.ndarray,
+    db_codes: np.ndarray,
+    query_labels: np.ndarray,
+    db_labels: np.ndarray,
+    n_bits: int | None = None,
+    n_threads: int | None = None,
+) -> HammingHistogram:
+    """Count the items that share 0, 1, 2, ... labels with a query at every Hamming distance.
+
+    The parameters are those of `hamming_histogram`, with labels in matrices of 0 and 1.
+    """
+    labels = (query_labels, db_labels)
+    scan = _DatabaseScan(query_codes, db_codes, labels, n_bits, n_threads)
+    if not scan.multi:
+        need = "pass matrices of 0 and 1, with a column for each label"
+        raise ValueError(f"each query has one label, so no grades; {need}.")
+    # No item shares more labels than a query has.
+    most = int(np.unpackbits(scan.Lq.view(np.uint8), axis=1).sum(axis=1).max())
+    grades = _count_grades(scan, most + 1)
+    return HammingHistogram(grades.sum(axis=0), grades[1:].sum(axis=0), grades)
+
+
+# ---- rankings in a given order of ties -----------------------------------------------
 
 
 def mean_average_precision(
@@ -1118,38 +1420,82 @@ def mean_average_precision(
     top: int | None = None,
     ties: str = "expected",
     normalize: str = "relevant",
+    empty: str = "skip",
+    per_query: bool = False,
     n_bits: int | None = None,
-) -> float:
+) -> Values:
     """Return the mean average precision in one call.
 
     See `hamming_histogram` and `HammingHistogram.mean_average_precision` for the other parameters.
+    What published evaluators compute:
+
+    ===========================  =======  ========  ==========  =====  =====
+    evaluator                    top      ties      normalize   empty  notes
+    ===========================  =======  ========  ==========  =====  =====
+    DeepHash-pytorch             topK     argsort   retrieved   zero   [1]
+    CSQ                          R        argsort   retrieved   zero   [2]
+    HashNet, PyTorch             R        argsort   retrieved   skip
+    HashNet, Caffe               R        argsort   retrieved   zero   [3]
+    OrthoHash                    R        (none)    retrieved   zero   [4]
+    MIHash, HMOH: mAP            None     stable    relevant    skip   [5]
+    MIHash, HMOH: mAP_1000       1000     stable    retrieved   skip   [5]
+    OASIS                        None     stable    relevant    zero
+    torchmetrics RetrievalMAP    top_k    (none)    retrieved   zero   [4]
+    ranx map@k                   k        (none)    relevant    zero   [4]
+    trec_eval map, map_cut_k     None, k  stable    relevant    zero   [6]
+    ===========================  =======  ========  ==========  =====  =====
+
+    [1] topK = -1 is top = n_items - 1: it drops the last item. [2] Queries without a label are left
+    out: pass the others. [3] Queries with R = 0 are left out: pass the others. [4] torch.topk and
+    numba order ties in ways that no option gives; where nothing ties the numbers are equal.
+    [5] MATLAB, with similarities cast to int8. Up to 128 bits this changes nothing; beyond, no
+    option gives it. [6] Ties by name, descending: sort the database so.
 
     Parameters
     ----------
-    ties : {"expected", "stable"}
-        "stable" ranks tied items in database order, as a stable sort does. Use it to compare with
-        other code.
+    ties : {"expected", "stable", "argsort"}
+        "stable" ranks tied items in database order, as a stable sort does. "argsort" ranks them as
+        ``np.argsort`` of float32 distances does. That depends on the machine and on numpy's
+        version, and exists only to reproduce a number.
+    empty : {"skip", "zero"}
+        In a given order a query may have no hit among the first ``top``. With "retrieved", "skip"
+        then leaves it out of the mean, but the expectation counts such an order as 0. So these are
+        means over different queries. With "zero" the expectation is the mean over all orders.
 
     Examples
     --------
-    >>> codes = np.array([[0], [1], [1]], np.uint8)
-    >>> round(mean_average_precision(codes[:1], codes, [5], [6, 6, 5]), 6)  # 5/12: rank 2 or 3
-    0.416667
-    >>> round(mean_average_precision(codes[:1], codes, [5], [6, 6, 5], ties="stable"), 6)  # rank 3
-    0.333333
+    Four items tie. All are relevant to one query, and the last one to another query. Over the
+    orders, "stable" gives 1/2, 1/2, 1/2 and 1 with "zero", and always 1 with "skip".
+
+    >>> codes = np.zeros((4, 1), np.uint8)
+    >>> data = codes[:2], codes, [[1, 0], [0, 1]], [[1, 0], [1, 0], [1, 0], [1, 1]]
+    >>> for ties in "expected", "stable":
+    ...     skip = mean_average_precision(*data, 1, ties, "retrieved", "skip")
+    ...     zero = mean_average_precision(*data, 1, ties, "retrieved", "zero")
+    ...     print(ties, skip, zero)
+    expected 0.625 0.625
+    stable 1.0 0.5
     """
     _check_options(top, normalize)
-    if ties not in ("expected", "stable"):
-        need = 'pass "expected" or "stable"'
-        raise ValueError(f"ties={ties!r} is unknown; {need}.")
+    _check_choice(ties, "ties", "expected", "stable", "argsort")
+    _check_choice(empty, "empty", "skip", "zero")
     labels = (query_labels, db_labels)
     scan = _DatabaseScan(query_codes, db_codes, labels, n_bits)
     histogram = _histogram(scan)
     if ties == "expected":
-        return histogram.mean_average_precision(top, normalize)
+        return histogram.mean_average_precision(top, normalize, empty, per_query)
+    last = len(scan.db_codes) if top is None else top
+    rank = _rank_in_database_order if ties == "stable" else _rank_by_argsort
+    sums, found = rank(scan, histogram, last)
+    R = histogram._R
+    divisors = {"relevant": R, "min": np.minimum(R, last), "retrieved": found}
+    return histogram._mean(_ratio(sums, divisors[normalize]), per_query, empty, top)
+
+
+def _rank_in_database_order(scan, histogram, last):
+    """Return the sum of the precisions at the hits up to rank ``last``, and their number."""
     Q = scan.Q
     Lq = scan.Lq
-    last = len(db_codes) if top is None else top
     # The ranks of a distance continue where those of all smaller distances end.
     rank = _counts_before(histogram.items)
     hits = _counts_before(histogram.relevant)
@@ -1162,10 +1508,89 @@ def mean_average_precision(
             _rank_stable(*inputs, rank[p], hits[p], sums[p], found[p])
 
         scan.run_in_threads(rank_part, len(D))
-    n_relevant = histogram.relevant.sum(axis=1)
-    if normalize == "retrieved":
-        n_relevant = found
-    return _mean(sums / _divisor(n_relevant, last, normalize), top)
+    return sums, found
+
+
+def _rank_by_argsort(scan, histogram, last):
+    """Return the same for the order of np.argsort, one query at a time."""
+    n_bits = scan.n_bits
+    codes, labels = zip(*(block[1:] for block in scan.blocks()), strict=True)
+    D, Q = _as_signs(np.concatenate(codes), n_bits), _as_signs(scan.Q, n_bits)
+    Ld = np.concatenate(labels, axis=1)
+    sums = np.zeros(len(Q))
+    found = np.zeros(len(Q), np.int64)
+    for q in range(len(Q)):
+        own = scan.Lq[q][:, None]
+        is_hit = (Ld & own > 0).any(axis=0) if scan.multi else (Ld == own)[0]
+        distances = 0.5 * (n_bits - D @ Q[q])
+        order = np.argsort(distances)[:last]
+        ranks = np.flatnonzero(is_hit[order]) + 1
+        found[q] = len(ranks)
+        sums[q] = np.sum(np.arange(1, len(ranks) + 1) / ranks)
+    return sums, found
+
+
+def _as_signs(words, n_bits):
+    """Return codes (n, w) uint64 as -1 and 1, (n, n_bits) float32."""
+    bits = np.unpackbits(words.view(np.uint8), axis=1, count=n_bits, bitorder="little")
+    return 2 * bits.astype(np.float32) - 1
+
+
+# ---- codes by themselves -------------------------------------------------------------
+
+
+class CodeSummary(dict):
+    """Hold the numbers that `describe` returns, and show them as a table."""
+
+    def __repr__(self) -> str:
+        return "\n".join(f"{name:38}{value:>12.6g}" for name, value in self.items())
+
+    def _repr_html_(self) -> str:
+        cells = (f"<td>{name}</td><td>{value:.6g}</td>" for name, value in self.items())
+        return f"<table><tr>{'</tr><tr>'.join(cells)}</tr></table>"
+
+
+def describe(codes: np.ndarray, n_bits: int | None = None) -> CodeSummary:
+    """Return how much of their length packed codes use.
+
+    Constant bits have no correlation. A code of 16 bits that is repeated to 64 has 16 distinct
+    bits. The entropy is that of the codes, at most log2 of their number.
+    """
+    codes = _check_codes(codes, "codes")
+    if n_bits is None:
+        _refuse_unpacked(codes)
+    scan = _DatabaseScan(codes[:1], codes, n_bits=n_bits)
+    n, n_bits = len(codes), scan.n_bits
+    # both[i, j] are the codes with a 1 in bits i and j.
+    both = np.zeros((n_bits, n_bits))
+    for _, D, _ in scan.blocks():
+        signs = _as_signs(D, n_bits)
+        both += ((signs + 1).T @ (signs + 1)) / 4
+    ones = both.diagonal()
+    is_same = (both == ones) & (both == ones[:, None])
+    spread = np.sqrt(ones * (n - ones))
+    correlation = _ratio(n * both - np.outer(ones, ones), np.outer(spread, spread))
+    pairs = np.abs(correlation[np.triu_indices(n_bits, 1)])
+    pairs = pairs[~np.isnan(pairs)]
+    _, buckets = np.unique(codes, axis=0, return_counts=True)
+    share = buckets / n
+    return CodeSummary(
+        {
+            "codes": n,
+            "bits": n_bits,
+            "distinct bits": int(np.count_nonzero(~np.tril(is_same, -1).any(axis=1))),
+            "constant bits": int(np.count_nonzero(spread == 0)),
+            "mean |share of ones - 1/2|": float(np.abs(ones / n - 0.5).mean()),
+            "mean |correlation of two bits|": float(pairs.sum() / max(1, len(pairs))),
+            "distinct codes": len(buckets),
+            "items per distinct code": n / len(buckets),
+            "items of the most frequent code": int(buckets.max()),
+            "entropy of the codes in bits": float(np.sum(share * np.log2(1 / share))),
+        }
+    )
+
+
+# ---- nearest items -------------------------------------------------------------------
 
 
 def _check_k(k, n_items):

@@ -5,6 +5,7 @@ They are slow and obvious on purpose. There is one section per module.
 
 from fractions import Fraction
 from itertools import chain, combinations, permutations, product
+from math import log2
 
 import numpy as np
 
@@ -63,17 +64,18 @@ def count(order, is_new, Q, Lq, D, weight, sets, edges, multi, counts):
             counts[grades[s], q, d] += weight[j] if len(weight) else 1
 
 
-def expect_over_cut(whole_ties, N, N_hits, size, good, q):
+def expect_over_cut(whole_ties, N, N_hits, gains, size, good, q):
     """Return the expected AP of one query whose tie of `size` items is cut after q of them.
 
-    The average is over all sets of places that the good items can have in the tie.
+    The average is over all sets of places that the good items can have in the tie. The gains are
+    that of all items before the tie, and that of one hit.
     """
     scores = []
     for places in combinations(range(size), good):
         hits = [place for place in places if place < q]
         total = Fraction(whole_ties)
-        for number, place in enumerate(hits):
-            total += Fraction(N_hits + 1 + number, N + 1 + place)
+        for number, place in enumerate(hits, start=1):
+            total += (gains[0] + number * gains[1]) / Fraction(N + 1 + place)
         n_hits = N_hits + len(hits)
         scores.append(total / n_hits if n_hits else Fraction(0))
     return sum(scores) / len(scores)
@@ -228,6 +230,97 @@ def precision_recall(queries, n_bits):
         precision.append(sum(precisions) / len(some))
         recall.append(sum(recalls) / len(some))
     return precision, recall
+
+
+def expected(score, distances, grades, *options):
+    """Return the mean of score(ranked, *options) over all orders of the tied items.
+
+    It is None if no order has a score. An order without a score counts as 0.
+    """
+    scores = [score(ranked, *options) for ranked in tie_orders(distances, grades)]
+    if all(one is None for one in scores):
+        return None
+    return sum(one or 0 for one in scores) / len(scores)
+
+
+# Scores of one order: `ranked` are the relevances (0/1) or grades (0, 1, 2, ...) by rank.
+
+
+def recall_at_k(ranked, k):
+    """Return the share of the relevant items that are among the first k."""
+    return Fraction(sum(ranked[:k]), sum(ranked)) if any(ranked) else None
+
+
+def r_precision(ranked):
+    """Return the share of relevant items among the first R, where R are relevant."""
+    return recall_at_k(ranked, sum(ranked))
+
+
+def reciprocal_rank(ranked):
+    """Return 1 / rank of the first relevant item."""
+    return Fraction(1, 1 + ranked.index(1)) if any(ranked) else None
+
+
+def dcg(ranked, k, gain):
+    """Return the discounted sum of the gains of the first k items, as a float."""
+    gains = {"binary": lambda g: g > 0, "linear": lambda g: g}
+    gains["exponential"] = lambda g: 2**g - 1
+    terms = enumerate(ranked[:k], start=1)
+    return sum(gains[gain](grade) / log2(1 + rank) for rank, grade in terms)
+
+
+def ndcg_at_k(ranked, k, gain):
+    """Return the DCG over that of the items by decreasing grade."""
+    best = dcg(sorted(ranked, reverse=True), k, gain)
+    return dcg(ranked, k, gain) / best if best else None
+
+
+def acg_at_k(ranked, k):
+    """Return the mean grade of the first k items."""
+    return Fraction(sum(ranked[:k]), k)
+
+
+def weighted_average_precision(ranked, normalize="relevant", top=None):
+    """Return the sum of the mean grades of the first i items, over the ranks i of relevant items.
+
+    The divisors are those of the average precision.
+    """
+    top = len(ranked) if top is None else top
+    ranks = [i for i, grade in enumerate(ranked[:top], start=1) if grade]
+    n_relevant = sum(grade > 0 for grade in ranked)
+    divisors = {"relevant": n_relevant, "min": min(n_relevant, top)}
+    divisor = divisors.get(normalize, len(ranks))
+    if not divisor:
+        return None
+    return sum(acg_at_k(ranked, i) for i in ranks) / Fraction(divisor)
+
+
+def f1_at_radius(distances, relevances, radius):
+    """Return the harmonic mean of precision and recall within a distance, 0 if both are 0."""
+    if not any(relevances):
+        return None
+    precision = precision_at_radius(distances, relevances, radius)
+    recall = recall_at_radius(distances, relevances, radius)
+    total = precision + recall
+    return 2 * precision * recall / total if total else Fraction(0)
+
+
+def success(distances, relevances, radius):
+    """Return 1 if there is an item within a distance, else 0."""
+    return int(len(within(distances, relevances, radius)) > 0)
+
+
+def mutual_information(distances, relevances):
+    """Return the mutual information of the distance and relevance of an item, in bits."""
+    pairs = list(zip(distances, relevances, strict=True))
+    n = len(pairs)
+    total = 0.0
+    for pair in set(pairs):
+        p = Fraction(pairs.count(pair), n)
+        p_distance = Fraction(list(distances).count(pair[0]), n)
+        p_relevance = Fraction(list(relevances).count(pair[1]), n)
+        total += float(p) * log2(p / (p_distance * p_relevance))
+    return total
 
 
 def mean(scores):

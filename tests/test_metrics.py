@@ -278,14 +278,19 @@ def test_the_expectation_over_a_cut_tie_agrees_with_naive():
     whole_ties = 0.75 * (N_hits > 0)
     harmonic = metrics._harmonic_between(N, N + q)
     ap = np.empty(len(cases))
-    metrics._expect_over_cut(whole_ties, N, N_hits, size, good, q, harmonic, ap)
-    for found, whole, case in zip(ap, whole_ties.tolist(), cases, strict=True):
-        if case[1] + min(case[3], case[4]) == 0:
-            assert np.isnan(found)
-        else:
-            assert found == pytest.approx(
-                float(naive.expect_over_cut(whole, *case)), rel=1e-12
-            )
+    # Without weights, and with grades of 7 before the tie and 1.5 in it.
+    for gains in ([N_hits, 1 + 0 * N], [7 * (N_hits > 0), 1.5 + 0 * N]):
+        gains = np.stack(gains).astype(float)
+        inputs = (whole_ties, N, N_hits, gains, size, good, q, harmonic)
+        metrics._expect_over_cut(*inputs, ap)
+        for i, (n, n_hits, *rest) in enumerate(cases):
+            if n_hits + min(rest[1], rest[2]) == 0:
+                assert np.isnan(ap[i])
+                continue
+            exact = [Fraction(gain) for gain in gains[:, i].tolist()]
+            whole = whole_ties[i].item()
+            expected = naive.expect_over_cut(whole, n, n_hits, exact, *rest)
+            assert ap[i] == pytest.approx(float(expected), rel=1e-12)
 
 
 def test_retrieved_stays_exact_for_a_huge_cut_tie():
@@ -797,7 +802,7 @@ ERRORS = {
         "query_codes",
         "float64",
         "uint8",
-        "np.packbits",
+        "pack(codes)",
     ),
     "bool codes": (
         lambda: histogram(db_codes=CODES > 0),
@@ -805,7 +810,7 @@ ERRORS = {
         "db_codes",
         "bool",
         "uint8",
-        "np.packbits",
+        "pack(codes)",
     ),
     "codes as a list": (
         lambda: histogram(CODES.tolist()),
@@ -818,7 +823,7 @@ ERRORS = {
         lambda: histogram(np.where(CODES > 1, 1, -1)),
         TypeError,
         "int64",
-        "np.packbits(codes > 0, axis=1",
+        "pack(codes)",
     ),
     "an empty list": (
         lambda: histogram([]),
@@ -878,7 +883,7 @@ ERRORS = {
         "query_codes",
         "3",
         "n_bits=2",
-        "packbits",
+        "pack(codes)",
     ),
     "padding bits in the database": (
         lambda: histogram(CODES[:1], CODES, [0], n_bits=1),
@@ -934,18 +939,39 @@ ERRORS = {
         "db_labels",
     ),
     "float labels": (
-        lambda: histogram(query_labels=[0.0, 1, 0, 1]),
+        lambda: histogram(query_labels=[0.5, 1, 0, 1]),
         TypeError,
         "query_labels",
         "float64",
-        "astype",
+        "whole numbers",
     ),
-    "float sets": (
-        lambda: histogram(db_labels=SETS / 1),
+    "float labels with NaN": (
+        lambda: histogram(db_labels=[0, 1, np.nan, 1]),
         TypeError,
         "db_labels",
         "float64",
-        "integers",
+        "whole numbers",
+    ),
+    "infinite labels": (
+        lambda: histogram(db_labels=[0, 1, np.inf, 1]),
+        TypeError,
+        "db_labels",
+        "float64",
+        "whole numbers",
+    ),
+    "float labels beyond 2**53": (
+        lambda: histogram(db_labels=[0, 1, 2.0**54, 1]),
+        TypeError,
+        "db_labels",
+        "float64",
+        "whole numbers",
+    ),
+    "a half in a matrix": (
+        lambda: histogram(CODES, CODES, SETS, SETS / 2),
+        ValueError,
+        "db_labels[0, 0]",
+        "0.5",
+        "> 0",
     ),
     "objects": (
         lambda: histogram(query_labels=[0, None, 0, 1]),

@@ -1,0 +1,253 @@
+"""mean_average_precision under the conventions of published evaluators, and what each means."""
+
+from itertools import permutations, product
+
+import evaluators
+import numpy as np
+import pytest
+
+from metrics import hamming_histogram, mean_average_precision, pack
+
+N_CASES = 1000
+NORMALIZE = ["relevant", "min", "retrieved"]
+
+
+def make_labels(rng, n_rows, kind):
+    """Return rows of 0 and 1 as floats, as a loader of published code gives them."""
+    if kind == "one":
+        # The last class is rare, so that it is often missing.
+        return np.eye(4)[rng.choice(4, n_rows, p=[0.5, 0.3, 0.19, 0.01])]
+    return (rng.random((n_rows, 5)) < 0.15).astype(float)
+
+
+def make_case(seed):
+    """Return codes of -1 and 1, labels, and a top, with many ties and some empty queries."""
+    rng = np.random.default_rng([7, seed])
+    # From 17 items on numpy's argsort is not stable.
+    n_items = int(rng.integers(300, 700) if seed % 20 == 0 else rng.integers(2, 60))
+    n_bits = int(rng.choice([2, 3, 8, 12, 33, 65, 128]))
+    kind = ["one", "several"][seed % 2]
+    codes = []
+    for n_rows in (int(rng.integers(1, 6)), n_items):
+        flips = rng.random((n_rows, n_bits)) < 0.2
+        bits = rng.integers(0, 2, (n_rows, 1)) ^ flips
+        codes.append(np.where(bits, 1, -1).astype(np.float32))
+    labels = [make_labels(rng, len(rows), kind) for rows in codes]
+    top = int(rng.integers(1, n_items))
+    return (*codes, *labels), top
+
+
+def ours(case, **options):
+    """Return our number from the same arrays, or NaN if there is no query to take a mean over."""
+    queries, database, *labels = case
+    n_bits = queries.shape[1]
+    try:
+        return mean_average_precision(
+            pack(queries), pack(database), *labels, n_bits=n_bits, **options
+        )
+    except ValueError as error:
+        assert "none of the" in str(error)
+        return np.nan
+
+
+def only_queries(case, kept):
+    queries, database, query_labels, db_labels = case
+    return queries[kept], database, query_labels[kept], db_labels
+
+
+DEEP = {"ties": "argsort", "normalize": "retrieved"}
+AT_TOP = {
+    "deephash_pytorch": {**DEEP, "empty": "zero"},
+    "hashnet_pytorch": {**DEEP, "empty": "skip"},
+    "orthohash": {"ties": "stable", "normalize": "retrieved", "empty": "zero"},
+    "matlab_map_at": {"ties": "stable", "normalize": "retrieved", "empty": "skip"},
+}
+ON_ALL = {
+    "matlab_map": {"ties": "stable", "normalize": "relevant", "empty": "skip"},
+    "oasis": {"ties": "stable", "normalize": "relevant", "empty": "zero"},
+}
+
+
+@pytest.mark.parametrize("name", [*AT_TOP, *ON_ALL])
+def test_our_number_is_that_of_the_evaluator(name):
+    twin = getattr(evaluators, name)
+    n_empty = 0
+    for seed in range(N_CASES):
+        case, top = make_case(seed)
+        top = top if name in AT_TOP else None
+        options = AT_TOP.get(name) or ON_ALL[name]
+        theirs = twin(*case, top)
+        assert ours(case, top=top, **options) == pytest.approx(
+            theirs, abs=1e-12, nan_ok=True
+        )
+        n_empty += np.isnan(theirs) or theirs == 0
+    # The cases contain what the conventions differ in.
+    assert 0 < n_empty < N_CASES / 2
+
+
+@pytest.mark.parametrize("name", ["csq", "hashnet_caffe"])
+def test_our_number_is_that_of_the_evaluator_for_the_queries_that_it_counts(name):
+    n_left_out = 0
+    for seed in range(N_CASES):
+        case, top = make_case(seed)
+        kept = case[2].any(axis=1)
+        if name == "hashnet_caffe":
+            kept = evaluators.relevance(*case[2:]).any(axis=1)
+        n_left_out += np.count_nonzero(~kept)
+        if kept.any():
+            theirs = getattr(evaluators, name)(*case, top)
+            found = ours(only_queries(case, kept), top=top, empty="zero", **DEEP)
+            assert found == pytest.approx(theirs, abs=1e-12)
+    assert n_left_out > 100
+
+
+def test_a_top_of_minus_one_in_deephash_pytorch_drops_the_last_item():
+    for seed in range(100):
+        case, _ = make_case(seed)
+        theirs = evaluators.deephash_pytorch(*case, top=-1)
+        top = len(case[1]) - 1
+        found = ours(case, top=top, empty="zero", **DEEP)
+        assert found == pytest.approx(theirs, abs=1e-12)
+
+
+def test_ranx_and_torchmetrics_differ_from_ours_only_in_their_order_of_ties():
+    for seed in range(N_CASES):
+        case, top = make_case(seed)
+        # torchmetrics takes items with a score of 0 or less for irrelevant.
+        scores = 1 + case[0].shape[1] - evaluators.distances(*case[:2])
+        is_relevant = evaluators.relevance(*case[2:])
+        options = {"top": top, "ties": "stable", "empty": "zero"}
+        theirs = evaluators.torchmetrics_map(scores, is_relevant, top)
+        found = ours(case, normalize="retrieved", **options)
+        assert found == pytest.approx(theirs, abs=1e-12)
+        theirs = evaluators.ranx_map(scores, is_relevant, top)
+        assert ours(case, **options) == pytest.approx(theirs, abs=1e-12)
+
+
+def reverse(values):
+    """Return the order of increasing values, ties in reverse."""
+    return len(values) - 1 - np.argsort(values[::-1], kind="stable")
+
+
+@pytest.mark.parametrize("ties", ["expected", "stable", "argsort"])
+def test_without_ties_every_order_gives_the_same_number(ties):
+    for seed in range(100):
+        rng = np.random.default_rng(seed)
+        n_items = int(rng.integers(2, 40))
+        n_queries = 3
+        # All queries have the same code, and each item its own distance.
+        bits = np.arange(n_items) < rng.permutation(n_items)[:, None]
+        database = np.where(bits, 1, -1).astype(np.float32)
+        queries = np.full((n_queries, n_items), -1, np.float32)
+        labels = [
+            make_labels(rng, n_rows, "several") for n_rows in (n_queries, n_items)
+        ]
+        case = (queries, database, *labels)
+        top = int(rng.integers(1, n_items))
+        scores = 1 + n_items - evaluators.distances(queries, database)
+        is_relevant = evaluators.relevance(*labels)
+        found = ours(case, top=top, ties=ties, normalize="retrieved", empty="zero")
+        theirs = evaluators.orthohash(*case, top, order=reverse)
+        assert found == pytest.approx(theirs, abs=1e-12)
+        theirs = evaluators.torchmetrics_map(scores, is_relevant, top, order=reverse)
+        assert found == pytest.approx(theirs, abs=1e-12)
+        found = ours(case, top=top, ties=ties, empty="zero")
+        theirs = evaluators.ranx_map(scores, is_relevant, top, order=reverse)
+        assert found == pytest.approx(theirs, abs=1e-12)
+
+
+@pytest.mark.parametrize("cut", [False, True])
+def test_trec_eval_is_the_stable_order_of_a_database_sorted_by_name(cut):
+    for seed in range(N_CASES):
+        case, top = make_case(seed)
+        queries, database, query_labels, db_labels = case
+        top = top if cut else None
+        rng = np.random.default_rng(seed)
+        names = np.array([f"doc{name}" for name in rng.permutation(len(database))])
+        similarities = -evaluators.distances(queries, database)
+        is_relevant = evaluators.relevance(query_labels, db_labels)
+        theirs = evaluators.trec_eval_map(similarities, is_relevant, names, top)
+        order = np.argsort(names)[::-1]
+        by_name = (queries, database[order], query_labels, db_labels[order])
+        found = ours(by_name, top=top, ties="stable", empty="zero")
+        assert found == pytest.approx(theirs, abs=1e-12)
+
+
+def test_the_int8_of_the_matlab_evaluators_changes_the_number_beyond_128_bits_only():
+    rng = np.random.default_rng(0)
+    options = {"ties": "stable"}
+    for n_bits, is_same in [(128, True), (256, False)]:
+        # Items at all small distances, in reverse order of the distance.
+        bits = np.arange(n_bits) < np.arange(60)[::-1, None]
+        database = np.where(bits, 1, -1).astype(np.float32)
+        queries = np.full((1, n_bits), -1, np.float32)
+        labels = make_labels(rng, 1, "one"), make_labels(rng, 60, "one")
+        labels[0][:] = labels[1][0]
+        case = (queries, database, *labels)
+        theirs = evaluators.matlab_map(*case)
+        assert (ours(case, **options) == pytest.approx(theirs, abs=1e-12)) == is_same
+
+
+# ---- the set of queries that a mean is taken over --------------------------------------
+
+
+def small_case(seed):
+    """Return few items, so that all orders of the database can be tried."""
+    rng = np.random.default_rng(seed)
+    codes = [np.where(rng.random((n, 2)) < 0.5, 1, -1) for n in (3, 5)]
+    labels = [rng.random((n, 3)) < 0.3 for n in (3, 5)]
+    return (*codes, *labels)
+
+
+@pytest.mark.parametrize("normalize", NORMALIZE)
+@pytest.mark.parametrize("top", [None, 1, 2, 4, 9])
+def test_with_zero_the_expectation_is_the_mean_over_all_orders(top, normalize):
+    options = {"top": top, "normalize": normalize, "empty": "zero"}
+    for seed in range(6):
+        queries, database, query_labels, db_labels = case = small_case(seed)
+        numbers = []
+        for order in permutations(range(5)):
+            order = list(order)
+            mixed = (queries, database[order], query_labels, db_labels[order])
+            numbers.append(ours(mixed, ties="stable", **options))
+        assert ours(case, **options) == pytest.approx(np.mean(numbers), abs=1e-12)
+
+
+def test_with_skip_the_expectation_is_a_mean_over_other_queries():
+    # Four items tie, all relevant to the first query, and one to the second.
+    codes = np.zeros((4, 1), np.uint8)
+    numbers = {"skip": [], "zero": []}
+    for place, empty in product(range(4), numbers):
+        labels = np.array([[1, 0]] * 4)
+        labels[place, 1] = 1
+        case = (codes[:2], codes, np.eye(2), labels)
+        options = {"top": 1, "normalize": "retrieved", "empty": empty}
+        assert mean_average_precision(*case, **options) == 0.625
+        number = mean_average_precision(*case, ties="stable", **options)
+        numbers[empty].append(number)
+    assert numbers == {"skip": [1, 1, 1, 1], "zero": [1, 0.5, 0.5, 0.5]}
+
+
+@pytest.mark.parametrize("ties", ["expected", "stable", "argsort"])
+@pytest.mark.parametrize("normalize", NORMALIZE)
+def test_the_queries_left_out_are_nan(ties, normalize):
+    n_left_out = 0
+    for seed in range(0, N_CASES, 10):
+        case, top = make_case(seed)
+        options = {"top": top, "ties": ties, "normalize": normalize, "per_query": True}
+        ap = ours(case, **options)
+        zero = ours(case, empty="zero", **options)
+        is_empty = np.isnan(ap)
+        n_left_out += np.count_nonzero(is_empty)
+        np.testing.assert_array_equal(zero, np.where(is_empty, 0, ap))
+        options["per_query"] = False
+        assert ours(case, empty="zero", **options) == pytest.approx(zero.mean())
+        if not is_empty.all():
+            assert ours(case, **options) == pytest.approx(ap[~is_empty].mean())
+        # A query is left out if it has no relevant item, or none among the first.
+        packed = (pack(case[0]), pack(case[1]), *case[2:])
+        R = hamming_histogram(*packed, case[0].shape[1]).relevant.sum(axis=1)
+        assert is_empty[R == 0].all()
+        if normalize != "retrieved":
+            assert not is_empty[R > 0].any()
+    assert n_left_out > 0
