@@ -265,11 +265,12 @@ def _count(order, is_new, Q, Lq, D, weight, sets, edges, multi, counts):
 
 
 @_compiled
-def _number(rows, slots, number, first):
+def _number(rows, slots, shift, number, first):
     """Number the different rows as they appear; return how many there are.
 
-    rows (m, w) uint64, slots (2**b,) int64 of -1, number, first (m,) int64. number[j] is the number
-    of row j, first[u] the first row of number u. ``slots`` is a hash table of numbers.
+    rows (m, w) uint64, slots (2**b,) int64 of -1, number, first (m,) int64, shift uint64 64 - b.
+    number[j] is the number of row j, first[u] the first row of number u. ``slots`` is a hash table
+    of the numbers.
     """
     last = np.uint64(len(slots) - 1)
     n = 0
@@ -279,7 +280,8 @@ def _number(rows, slots, number, first):
         for k in range(len(row)):
             key = (key ^ row[k]) * _MIX
             key ^= key >> _29
-        slot = key & last
+        # The highest bits of a product depend on all bits of its factors.
+        slot = key >> shift
         while slots[slot] >= 0:
             other = rows[first[slots[slot]]]
             k = 0
@@ -746,11 +748,13 @@ def _n_cores():
 def _number_rows(rows):
     """Return the number of each row, equal rows having the same, and the first row of each."""
     rows = np.ascontiguousarray(rows)
-    slots = np.full(2 << len(rows).bit_length(), -1)
+    n_slot_bits = 1 + len(rows).bit_length()
+    slots = np.full(1 << n_slot_bits, -1)
+    shift = np.uint64(64 - n_slot_bits)
     number, first = np.empty((2, len(rows)), np.int64)
     # With the JIT off, numpy warns about the overflow that the hash value relies on.
     with np.errstate(over="ignore"):
-        n = _number(rows, slots, number, first)
+        n = _number(rows, slots, shift, number, first)
     return number, first[:n]
 
 

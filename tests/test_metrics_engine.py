@@ -159,12 +159,28 @@ def test_rows_are_numbered_as_they_appear(n_different, n_words):
 
 
 def test_rows_that_begin_at_the_same_place_are_told_apart():
-    """Of 20 rows in a table of 32 places, several begin their search at the same place."""
-    rows = np.arange(20, dtype=np.uint64)[:, None]
-    slots = np.full(32, -1)
+    """With this shift all rows begin their search at one of the first two places."""
+    rows = np.arange(20, dtype=np.uint64)[:, None] >> np.uint64(1)
+    slots = np.full(16, -1)
     number, first = np.empty((2, 20), np.int64)
-    assert metrics._number(rows, slots, number, first) == 20
-    assert number.tolist() == first.tolist() == list(range(20))
+    assert metrics._number(rows, slots, np.uint64(63), number, first) == 10
+    assert number.tolist() == [j // 2 for j in range(20)]
+    assert first[:10].tolist() == list(range(0, 20, 2))
+
+
+def test_rows_that_differ_in_their_highest_bits_do_not_share_a_place():
+    """A search along shared places would still be right, but slow."""
+    rows = np.arange(256, dtype=np.uint64)[:, None] << np.uint64(56)
+    slots = np.full(512, -1)
+    number, first = np.empty((2, 256), np.int64)
+    metrics._number(rows, slots, np.uint64(64 - 9), number, first)
+    # Without a search, a row is at the place that the hash value of it alone has.
+    alone = []
+    for row in rows:
+        own = np.full(512, -1)
+        metrics._number(row[None], own, np.uint64(64 - 9), number[:1], first[:1])
+        alone.append(own.argmax())
+    assert len(set(alone)) > 128
 
 
 @pytest.mark.parametrize("n", [0, 1, 5, 9])
