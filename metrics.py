@@ -268,7 +268,7 @@ def _count(order, is_new, Q, Lq, D, weight, sets, edges, multi, counts):
 def _number(rows, slots, shift, number, first):
     """Number the different rows as they appear; return how many there are.
 
-    rows (m, w) uint64, slots (2**b,) int64 of -1, number, first (m,) int64, shift uint64 64 - b.
+    rows (m, w) uint64, slots (2**b,) int32 of -1, number, first (m,) int64, shift uint64 64 - b.
     number[j] is the number of row j, first[u] the first row of number u. ``slots`` is a hash table
     of the numbers.
     """
@@ -749,7 +749,7 @@ def _number_rows(rows):
     """Return the number of each row, equal rows having the same, and the first row of each."""
     rows = np.ascontiguousarray(rows)
     n_slot_bits = 1 + len(rows).bit_length()
-    slots = np.full(1 << n_slot_bits, -1)
+    slots = np.full(1 << n_slot_bits, -1, np.int32)
     shift = np.uint64(64 - n_slot_bits)
     number, first = np.empty((2, len(rows)), np.int64)
     # With the JIT off, numpy warns about the overflow that the hash value relies on.
@@ -1607,11 +1607,14 @@ def _check_k(k, n_items):
 
 
 def nearest(
-    query_codes: np.ndarray, db_codes: np.ndarray, k: int
+    query_codes: np.ndarray,
+    db_codes: np.ndarray,
+    k: int,
+    n_threads: int | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the k nearest items of every query by Hamming distance, ties in database order.
 
-    It makes one pass over the database and uses no index.
+    It makes one pass over the database and uses no index. The default is a thread per core.
 
     Returns
     -------
@@ -1623,7 +1626,7 @@ def nearest(
     >>> nearest(codes[2:], codes, k=2)
     (array([[0, 2]]), array([[2, 1]]))
     """
-    scan = _DatabaseScan(query_codes, db_codes)
+    scan = _DatabaseScan(query_codes, db_codes, n_threads=n_threads)
     k = _check_k(k, len(scan.db_codes))
     Q = scan.Q
     distances = np.zeros((len(Q), k), np.int64)

@@ -161,7 +161,7 @@ def test_rows_are_numbered_as_they_appear(n_different, n_words):
 def test_rows_that_begin_at_the_same_place_are_told_apart():
     """With this shift all rows begin their search at one of the first two places."""
     rows = np.arange(20, dtype=np.uint64)[:, None] >> np.uint64(1)
-    slots = np.full(16, -1)
+    slots = np.full(16, -1, np.int32)
     number, first = np.empty((2, 20), np.int64)
     assert metrics._number(rows, slots, np.uint64(63), number, first) == 10
     assert number.tolist() == [j // 2 for j in range(20)]
@@ -171,13 +171,13 @@ def test_rows_that_begin_at_the_same_place_are_told_apart():
 def test_rows_that_differ_in_their_highest_bits_do_not_share_a_place():
     """A search along shared places would still be right, but slow."""
     rows = np.arange(256, dtype=np.uint64)[:, None] << np.uint64(56)
-    slots = np.full(512, -1)
+    slots = np.full(512, -1, np.int32)
     number, first = np.empty((2, 256), np.int64)
     metrics._number(rows, slots, np.uint64(64 - 9), number, first)
     # Without a search, a row is at the place that the hash value of it alone has.
     alone = []
     for row in rows:
-        own = np.full(512, -1)
+        own = np.full(512, -1, np.int32)
         metrics._number(row[None], own, np.uint64(64 - 9), number[:1], first[:1])
         alone.append(own.argmax())
     assert len(set(alone)) > 128
@@ -271,7 +271,7 @@ def test_nearest_finds_ties_in_database_order_in_any_database(monkeypatch, order
         distances = distances[::-1]
     items = pack(np.arange(64) < distances[:, None])
     queries = pack(np.zeros((2, 64), int))
-    found, indices = nearest(queries, items, k)
+    found, indices = nearest(queries, items, k, n_threads=2)
     ranking = naive.stable_ranking(distances)[:k]
     assert indices.tolist() == [ranking] * 2
     assert found.tolist() == [distances[ranking].tolist()] * 2
