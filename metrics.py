@@ -54,7 +54,7 @@ __all__ = [
 
 BLOCK_WORDS = 1 << 17  # words of codes or labels in a block: 1 MB, for a core's cache
 TILE = 2048  # items whose distances are computed before they are counted
-SMALL_TILE = 256  # the same for the search of the nearest
+SMALL_TILE = 512  # the same for the search of the nearest
 SAMPLE = 2048  # rows that are examined to decide whether merging equal codes saves time
 MOST_CELLS = 20_000  # counters of two queries: more do not fit a core's cache
 MANY = 100  # queries, or label sets of queries, for which it saves time to sort a block
@@ -407,11 +407,11 @@ def _select(Q, D, first_row, n_bits, distances, indices):
             part = buffer[: min(SMALL_TILE, n_items - first)]
             part[:] = 0
             _add_distances(Q[q], D, first, part)
-            # Most tiles have no candidate, and counting them takes a few instructions.
-            n_near = 0
+            # Most tiles have no candidate. To find the lowest distance takes few instructions.
+            lowest = part[0]
             for j in range(len(part)):
-                n_near += part[j] < limit
-            if n_near == 0:
+                lowest = min(lowest, part[j])
+            if lowest >= limit:
                 continue
             for j in range(len(part)):
                 if part[j] < limit:
@@ -580,7 +580,8 @@ def _as_ids(labels, name):
     if labels.dtype == np.uint64 and labels.max() >= 1 << 63:
         need = "integers must be below 2**63: pass labels.astype(str)"
         raise ValueError(f"{name} contains {labels.max()}; {need}.")
-    return labels.astype(np.int64)
+    # Only what the loops cannot read as it is becomes a copy.
+    return np.require(labels, np.int64, "CAW")
 
 
 def _as_words(rows):
@@ -588,9 +589,8 @@ def _as_words(rows):
     n_rows, n_bytes = rows.shape
     n_words = (n_bytes + 7) // 8
     if n_bytes % 8 == 0 and rows.flags.c_contiguous:
-        words = rows.view(np.uint64)
-        if words.flags.aligned:
-            return words
+        # Only what the loops cannot read as it is becomes a copy.
+        return np.require(rows.view(np.uint64), requirements="AW")
     words = np.zeros((n_rows, n_words), np.uint64)
     words.view(np.uint8)[:, :n_bytes] = rows
     return words
@@ -704,8 +704,9 @@ class _DatabaseScan:
         for first in range(0, len(self.db_codes), n_rows):
             rows = slice(first, first + n_rows)
             codes = self.db_codes[rows]
-            Ld = np.zeros((1, len(codes)), np.uint64)
-            if self.db_labels is not None:
+            if self.db_labels is None:
+                Ld = np.zeros((1, len(codes)), np.uint64)
+            else:
                 labels = self.db_labels[rows]
                 Ld = self._label_words(labels, "db_labels", first)
             _check_padding(codes, self.n_bits, "db_codes", first)
