@@ -52,7 +52,7 @@ __all__ = [
     "pack",
 ]
 
-BLOCK_WORDS = 1 << 17  # words of codes or labels in a block: 1 MB, for a core's cache
+BLOCK_WORDS = 100_000  # words of codes or labels in a block: 0.8 MB, for a core's cache
 TILE = 2048  # items whose distances are computed before they are counted
 SMALL_TILE = 512  # the same for the search of the nearest
 SAMPLE = 2048  # rows that are examined to decide whether merging equal codes saves time
@@ -102,7 +102,7 @@ def _popcount(x):
 def _add_distances(x, D, first, out):
     """Add to ``out`` the distances of the code x to the codes first, first + 1, ... of D.
 
-    x (w,) uint64, D (w, m) uint64, out (t,) uint32.
+    x (w,) uint64, D (w, m) uint64, out (t,) uint16 or uint32.
     """
     # Row k of D is word k of all codes, so that the compiler counts the bits of several codes at
     # once. Four words are added together, because reading and writing ``out`` takes time too.
@@ -152,7 +152,7 @@ def _grade(labels, Ld, multi, most, grade):
 def _add_ones(cells, tables):
     """Count the items in each cell, in 2 or 4 tables whose sum is the result.
 
-    cells (t,) uint32, tables (2 or 4, c) uint32.
+    cells (t,) uint16 or uint32, tables (2 or 4, c) uint32.
     """
     # A counter that was just written is slow to read, so neighbours use different tables.
     a = tables[0]
@@ -202,13 +202,13 @@ def _add_pairs(tables, first, n_first, n_second):
 
 
 @_compiled
-def _count(order, is_new, Q, Lq, D, weight, sets, edges, multi, counts):
+def _count(order, is_new, Q, Lq, D, weight, sets, edges, multi, cells, counts):
     """Add the items of grade g at distance d of query q to counts[g, q, d].
 
     order (p,) int64, is_new (p,) bool, Q (n, w), Lq (n, v), D (w, m), sets (v, s) uint64, weight
     (m,) or (0,) uint32, edges (s + 1,) int64, counts (g, n, r + 1) int64. The queries are taken in
     ``order``. is_new tells whether one has other labels than the last. For D, weight, sets and
-    edges see `_prepare`.
+    edges see `_prepare`. ``cells`` is scratch, uint16 where that holds g * (r + 1) cells.
     """
     n_items = D.shape[1]
     n_grades, _, n_distances = counts.shape
@@ -217,7 +217,6 @@ def _count(order, is_new, Q, Lq, D, weight, sets, edges, multi, counts):
     grade = set_grade
     if len(set_grade) < n_items:
         grade = np.empty(n_items, np.uint16)
-    cells = np.empty(TILE, np.uint32)
     single = np.zeros((4, n_grades * n_distances), np.uint32)
     n_double = n_grades * n_distances**2
     if n_double > MOST_CELLS:
@@ -236,8 +235,8 @@ def _count(order, is_new, Q, Lq, D, weight, sets, edges, multi, counts):
         is_pair = n_double > 0 and i + 1 < len(order) and not is_new[i + 1]
         tables = double if is_pair else single
         tables[:] = 0
-        for first in range(0, n_items, TILE):
-            end = min(first + TILE, n_items)
+        for first in range(0, n_items, len(cells)):
+            end = min(first + len(cells), n_items)
             part = cells[: end - first]
             grade_part = grade[first:end]
             for j in range(len(part)):
@@ -365,7 +364,9 @@ def _sort_near(distance, row, n, k, ends):
 
     distance, row (2, c), ends (r + 2,) int64. At most k are kept. The second rows are scratch.
     """
-    ends[:] = 0
+    # Loops instead of slices: copies of slices would double the time to compile.
+    for d in range(len(ends)):
+        ends[d] = 0
     for i in range(n):
         ends[distance[0, i] + 1] += 1
     for d in range(1, len(ends)):
@@ -376,8 +377,9 @@ def _sort_near(distance, row, n, k, ends):
         distance[1, place] = distance[0, i]
         row[1, place] = row[0, i]
     n = min(n, k)
-    distance[0, :n] = distance[1, :n]
-    row[0, :n] = row[1, :n]
+    for i in range(n):
+        distance[0, i] = distance[1, i]
+        row[0, i] = row[1, i]
     return n
 
 
@@ -397,15 +399,17 @@ def _select(Q, D, first_row, n_bits, distances, indices):
     buffer = np.empty(SMALL_TILE, np.uint32)
     for q in range(len(Q)):
         n = n_before
-        distance[0, :n] = distances[q, :n]
-        row[0, :n] = indices[q, :n]
+        for i in range(n):
+            distance[0, i] = distances[q, i]
+            row[0, i] = indices[q, i]
         # Among equal distances the first item counts, so later ones must be nearer than the k-th.
         limit = n_bits + 1
         if n == k:
             limit = distance[0, k - 1]
         for first in range(0, n_items, SMALL_TILE):
             part = buffer[: min(SMALL_TILE, n_items - first)]
-            part[:] = 0
+            for j in range(len(part)):
+                part[j] = 0
             _add_distances(Q[q], D, first, part)
             # Most tiles have no candidate. To find the lowest distance takes few instructions.
             lowest = part[0]
@@ -422,8 +426,9 @@ def _select(Q, D, first_row, n_bits, distances, indices):
                         n = _sort_near(distance, row, n, k, ends)
                         limit = distance[0, k - 1]
         n = _sort_near(distance, row, n, k, ends)
-        distances[q, :n] = distance[0, :n]
-        indices[q, :n] = row[0, :n]
+        for i in range(n):
+            distances[q, i] = distance[0, i]
+            indices[q, i] = row[0, i]
 
 
 @_compiled
@@ -855,11 +860,14 @@ def _count_grades(scan, n_grades):
     is_new[1:] = (Lq[order[1:]] != Lq[order[:-1]]).any(axis=1)
     merges = len(Q) >= MANY and _has_equal(scan.db_codes)
     sorts = scan.multi and is_new.sum() >= MANY
+    n_cells = max(MOST_CELLS, n_grades * (scan.n_bits + 1))
+    cell_type = np.uint16 if n_cells <= 1 << 16 else np.uint32
     for _, D, Ld in scan.blocks():
         block = _prepare(D, Ld, merges, sorts)
 
         def count_part(p):
-            _count(order[p], is_new[p], Q, Lq, *block, scan.multi, counts)
+            cells = np.empty(TILE, cell_type)
+            _count(order[p], is_new[p], Q, Lq, *block, scan.multi, cells, counts)
 
         scan.run_in_threads(count_part, block[0].shape[1])
     return counts

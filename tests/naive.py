@@ -50,7 +50,7 @@ def number(rows, number, first):
     return len(seen)
 
 
-def count(order, is_new, Q, Lq, D, weight, sets, edges, multi, counts):
+def count(order, is_new, Q, Lq, D, weight, sets, edges, multi, cells, counts):
     """Count the items of every code at its distance and grade, query by query."""
     n_items = D.shape[1]
     for q in order:
