@@ -1,6 +1,7 @@
 """Exact evaluation of binary codes by Hamming ranking: mAP, Precision@K, PR curves.
 
-Copy this file alone into any project: it needs only numpy (1.26 or newer) and numba.
+Copy this file alone into any project: it needs only numpy and numba. Tested with numpy 1.26 and
+numba 0.60, and with numpy 2.4 and numba 0.68.
 
 One pass over the database counts all items and the relevant items at each Hamming distance 0..r of
 every query. Every metric is a closed form of these two histograms. The histograms of two shards of
@@ -15,7 +16,8 @@ Reading guide, in this order:
 3. `_add_distances` and `_count`, section "compiled loops": they take nearly all the time.
 4. `_DatabaseScan`, section "input checks": which input is accepted and which errors are raised, how
    the database is read in blocks, how the queries are divided among threads.
-5. `pack`, `graded_histogram`, `compare`, `describe` and `nearest`, which need no guide.
+5. `nearest_asymmetric`, last section: real-valued queries against stored codes.
+6. `pack`, `graded_histogram`, `compare`, `describe` and `nearest`, which need no guide.
 
 >>> import numpy as np
 >>> bits = np.array([[0, 0, 0], [0, 0, 1], [1, 1, 1]])
@@ -343,10 +345,14 @@ def _rank_stable(Q, D, Lq, Ld, multi, top, rank, hits, precision, found):
     """
     is_hit = np.empty(len(D), np.uint16)
     distance = np.empty(len(D), np.uint32)
-    words = np.ascontiguousarray(D.T)
+    words = np.empty((D.shape[1], len(D)), np.uint64)
+    for j in range(len(D)):
+        for k in range(D.shape[1]):
+            words[k, j] = D[j, k]
     for q in range(len(Q)):
         _grade(Lq[q], Ld, multi, 1, is_hit)
-        distance[:] = 0
+        for j in range(len(D)):
+            distance[j] = 0
         _add_distances(Q[q], words, 0, distance)
         for j in range(len(D)):
             d = distance[j]
