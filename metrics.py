@@ -529,18 +529,16 @@ def pack(codes: np.ndarray) -> np.ndarray:
 
 
 def _check_labels(labels, n_rows, name):
-    """Return labels as an array: an integer or a string for each row, or a matrix (n, L).
+    """Return labels as an array: a whole number or a string for each row, or a matrix (n, L).
 
     The entries of a matrix are checked later, block by block.
     """
-    need = f"pass a label or a row of 0/1 for each of the {n_rows} codes"
     try:
         labels = np.asarray(labels)
     except ValueError as error:
+        need = "pass one label for each code, or a matrix of 0 and 1 with one column for each"
         raise ValueError(
-            f"{name} has rows of different lengths ({error}); "
-            "pass one label for each code, "
-            "or a matrix of 0 and 1 with one column for each label."
+            f"{name} has rows of different lengths ({error}); {need}."
         ) from None
     if labels.dtype == object and all(type(value) is str for value in labels.flat):
         # A pandas column of strings.
@@ -555,12 +553,11 @@ def _check_labels(labels, n_rows, name):
         is_right_kind = is_whole.all()
     # An empty list becomes a float array, but its dtype is not the mistake.
     if not is_right_kind and labels.size > 0:
-        raise TypeError(
-            f"{name} has dtype {labels.dtype} and shape {shape}; "
-            "pass integers (or floats that are whole numbers), strings or a matrix of 0 and 1."
-        )
+        need = "pass integers, floats that are whole numbers, strings or a matrix of 0 and 1"
+        raise TypeError(f"{name} has dtype {labels.dtype} and shape {shape}; {need}.")
     is_wrong_shape = labels.ndim not in (1, 2) or shape[0] != n_rows
     if is_wrong_shape or labels.size == 0:
+        need = f"pass a label or a row of 0/1 for each of the {n_rows} codes"
         raise ValueError(f"{name} has shape {shape}; {need}.")
     if labels.ndim == 2 and shape[1] < 2:
         need = "2 or more columns are needed: pass labels.ravel()"
