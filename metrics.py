@@ -1681,7 +1681,7 @@ def area_under_curve(x: np.ndarray, y: np.ndarray) -> float:
 # f_1 b_1 + ... + f_r b_r of their bits b, -1 or 1. The part of a byte is looked up in a table.
 
 
-def _scan_outputs(query_outputs, db_codes, labels=None):
+def _scan_outputs(query_outputs, db_codes, labels=None, n_threads=None):
     """Return a `_DatabaseScan` of the signs, and the outputs as float64, 0 for padding bits."""
     outputs = np.asarray(query_outputs)
     if outputs.ndim != 2 or outputs.dtype.kind not in "iuf" or outputs.size == 0:
@@ -1696,7 +1696,7 @@ def _scan_outputs(query_outputs, db_codes, labels=None):
         raise ValueError(f"query_outputs[{row}, {bit}] is {outputs[row, bit]}; {need}.")
     n_bits = outputs.shape[1]
     signs = np.packbits(outputs > 0, axis=1, bitorder="little")
-    scan = _DatabaseScan(signs, db_codes, labels, n_bits)
+    scan = _DatabaseScan(signs, db_codes, labels, n_bits, n_threads)
     return scan, np.pad(outputs, ((0, 0), (0, -n_bits % 8)))
 
 
@@ -1708,7 +1708,10 @@ def _byte_scores(outputs):
 
 
 def nearest_asymmetric(
-    query_outputs: np.ndarray, db_codes: np.ndarray, k: int
+    query_outputs: np.ndarray,
+    db_codes: np.ndarray,
+    k: int,
+    n_threads: int | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the k items with the highest score for every query, ties in database order.
 
@@ -1730,7 +1733,7 @@ def nearest_asymmetric(
     >>> nearest_asymmetric([[0.5, -2.0]], codes, k=2)
     (array([[2.5, 1.5]]), array([[1, 0]]))
     """
-    scan, outputs = _scan_outputs(query_outputs, db_codes)
+    scan, outputs = _scan_outputs(query_outputs, db_codes, n_threads=n_threads)
     k = _check_k(k, len(scan.db_codes))
     scores = np.full((len(outputs), k), -np.inf)
     indices = np.zeros((len(outputs), k), np.int64)

@@ -313,3 +313,20 @@ def test_codes_with_more_cells_than_two_bytes_number():
     assert h.items[0].nonzero()[0].tolist() == [0, 5, 32_000, 40_000]
     assert h.items[0, 40_000] == 2
     assert h.relevant[0].nonzero()[0].tolist() == [0, 32_000, 40_000]
+
+
+@pytest.mark.parametrize("n_bytes", [1, 8, 20])
+def test_equal_codes_are_noticed_wherever_they_are(n_bytes):
+    rng = np.random.default_rng(0)
+    codes = rng.permuted(np.arange(200, dtype=np.uint8))[:, None]
+    codes = np.hstack([np.full((200, n_bytes - 1), 7, np.uint8), codes])
+    assert not metrics._has_equal(codes)
+    codes[190] = codes[3]
+    assert metrics._has_equal(codes)
+
+
+def test_only_a_sample_of_many_codes_is_compared():
+    n = 5 * metrics.SAMPLE
+    codes = np.arange(n, dtype=np.uint64)[:, None].view(np.uint8)
+    assert not metrics._has_equal(codes)
+    assert metrics._has_equal(codes // 16 * 16)
