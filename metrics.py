@@ -1,6 +1,7 @@
 """Exact evaluation of binary codes by Hamming ranking: mAP, Precision@K, PR curves.
 
-Copy this file alone into any project: it needs only numpy (1.26 or newer) and numba.
+Copy this file alone into any project: it needs only numpy and numba. Tested with numpy 1.26 and
+numba 0.60, and with numpy 2.4 and numba 0.68.
 
 One pass over the database counts all items and the relevant items at each Hamming distance 0..r of
 every query. Every metric is a closed form of these two histograms. The histograms of two shards of
@@ -15,7 +16,8 @@ Reading guide, in this order:
 3. `_add_distances` and `_count`, section "compiled loops": they take nearly all the time.
 4. `_DatabaseScan`, section "input checks": which input is accepted and which errors are raised, how
    the database is read in blocks, how the queries are divided among threads.
-5. `pack`, `graded_histogram`, `compare`, `describe` and `nearest`, which need no guide.
+5. `nearest_asymmetric`, last section: real-valued queries against stored codes.
+6. `pack`, `graded_histogram`, `compare`, `describe` and `nearest`, which need no guide.
 
 >>> import numpy as np
 >>> bits = np.array([[0, 0, 0], [0, 0, 1], [1, 1, 1]])
@@ -44,6 +46,7 @@ __all__ = [
     "Estimate",
     "HammingHistogram",
     "area_under_curve",
+    "asymmetric_mean_average_precision",
     "check_integer",
     "compare",
     "describe",
@@ -51,12 +54,13 @@ __all__ = [
     "hamming_histogram",
     "mean_average_precision",
     "nearest",
+    "nearest_asymmetric",
     "pack",
 ]
 
-BLOCK_WORDS = 1 << 17  # words of codes or labels in a block: 1 MB, for a core's cache
+BLOCK_WORDS = 100_000  # words of codes or labels in a block: 0.8 MB, for a core's cache
 TILE = 2048  # items whose distances are computed before they are counted
-SMALL_TILE = 256  # the same for the search of the nearest
+SMALL_TILE = 512  # the same for the search of the nearest
 SAMPLE = 2048  # rows that are examined to decide whether merging equal codes saves time
 MOST_CELLS = 20_000  # counters of two queries: more do not fit a core's cache
 MANY = 100  # queries, or label sets of queries, for which it saves time to sort a block
@@ -130,7 +134,7 @@ def _popcount(x):
 def _add_distances(x, D, first, out):
     """Add to ``out`` the distances of the code x to the codes first, first + 1, ... of D.
 
-    x (w,) uint64, D (w, m) uint64, out (t,) uint32.
+    x (w,) uint64, D (w, m) uint64, out (t,) uint16 or uint32.
     """
     # Row k of D is word k of all codes, so that the compiler counts the bits of several codes at
     # once. Four words are added together, because reading and writing ``out`` takes time too.
@@ -180,7 +184,7 @@ def _grade(labels, Ld, multi, most, grade):
 def _add_ones(cells, tables):
     """Count the items in each cell, in 2 or 4 tables whose sum is the result.
 
-    cells (t,) uint32, tables (2 or 4, c) uint32.
+    cells (t,) uint16 or uint32, tables (2 or 4, c) uint32.
     """
     # A counter that was just written is slow to read, so neighbours use different tables.
     a = tables[0]
@@ -230,13 +234,13 @@ def _add_pairs(tables, first, n_first, n_second):
 
 
 @_compiled
-def _count(order, is_new, Q, Lq, D, weight, sets, edges, multi, counts):
+def _count(order, is_new, Q, Lq, D, weight, sets, edges, multi, cells, counts):
     """Add the items of grade g at distance d of query q to counts[g, q, d].
 
     order (p,) int64, is_new (p,) bool, Q (n, w), Lq (n, v), D (w, m), sets (v, s) uint64, weight
     (m,) or (0,) uint32, edges (s + 1,) int64, counts (g, n, r + 1) int64. The queries are taken in
     ``order``. is_new tells whether one has other labels than the last. For D, weight, sets and
-    edges see `_prepare`.
+    edges see `_prepare`. ``cells`` is scratch, uint16 where that holds g * (r + 1) cells.
     """
     n_items = D.shape[1]
     n_grades, _, n_distances = counts.shape
@@ -245,7 +249,6 @@ def _count(order, is_new, Q, Lq, D, weight, sets, edges, multi, counts):
     grade = set_grade
     if len(set_grade) < n_items:
         grade = np.empty(n_items, np.uint16)
-    cells = np.empty(TILE, np.uint32)
     single = np.zeros((4, n_grades * n_distances), np.uint32)
     n_double = n_grades * n_distances**2
     if n_double > MOST_CELLS:
@@ -264,8 +267,8 @@ def _count(order, is_new, Q, Lq, D, weight, sets, edges, multi, counts):
         is_pair = n_double > 0 and i + 1 < len(order) and not is_new[i + 1]
         tables = double if is_pair else single
         tables[:] = 0
-        for first in range(0, n_items, TILE):
-            end = min(first + TILE, n_items)
+        for first in range(0, n_items, len(cells)):
+            end = min(first + len(cells), n_items)
             part = cells[: end - first]
             grade_part = grade[first:end]
             for j in range(len(part)):
@@ -293,11 +296,12 @@ def _count(order, is_new, Q, Lq, D, weight, sets, edges, multi, counts):
 
 
 @_compiled
-def _number(rows, slots, number, first):
+def _number(rows, slots, shift, number, first):
     """Number the different rows as they appear; return how many there are.
 
-    rows (m, w) uint64, slots (2**b,) int64 of -1, number, first (m,) int64. number[j] is the number
-    of row j, first[u] the first row of number u. ``slots`` is a hash table of numbers.
+    rows (m, w) uint64, slots (2**b,) int32 of -1, number, first (m,) int64, shift uint64 64 - b.
+    number[j] is the number of row j, first[u] the first row of number u. ``slots`` is a hash table
+    of the numbers.
     """
     last = np.uint64(len(slots) - 1)
     n = 0
@@ -307,7 +311,8 @@ def _number(rows, slots, number, first):
         for k in range(len(row)):
             key = (key ^ row[k]) * _MIX
             key ^= key >> _29
-        slot = key & last
+        # The highest bits of a product depend on all bits of its factors.
+        slot = key >> shift
         while slots[slot] >= 0:
             other = rows[first[slots[slot]]]
             k = 0
@@ -370,10 +375,14 @@ def _rank_stable(Q, D, Lq, Ld, multi, top, rank, hits, precision, found):
     """
     is_hit = np.empty(len(D), np.uint16)
     distance = np.empty(len(D), np.uint32)
-    words = np.ascontiguousarray(D.T)
+    words = np.empty((D.shape[1], len(D)), np.uint64)
+    for j in range(len(D)):
+        for k in range(D.shape[1]):
+            words[k, j] = D[j, k]
     for q in range(len(Q)):
         _grade(Lq[q], Ld, multi, 1, is_hit)
-        distance[:] = 0
+        for j in range(len(D)):
+            distance[j] = 0
         _add_distances(Q[q], words, 0, distance)
         for j in range(len(D)):
             d = distance[j]
@@ -391,7 +400,9 @@ def _sort_near(distance, row, n, k, ends):
 
     distance, row (2, c), ends (r + 2,) int64. At most k are kept. The second rows are scratch.
     """
-    ends[:] = 0
+    # Loops instead of slices: copies of slices would double the time to compile.
+    for d in range(len(ends)):
+        ends[d] = 0
     for i in range(n):
         ends[distance[0, i] + 1] += 1
     for d in range(1, len(ends)):
@@ -402,8 +413,9 @@ def _sort_near(distance, row, n, k, ends):
         distance[1, place] = distance[0, i]
         row[1, place] = row[0, i]
     n = min(n, k)
-    distance[0, :n] = distance[1, :n]
-    row[0, :n] = row[1, :n]
+    for i in range(n):
+        distance[0, i] = distance[1, i]
+        row[0, i] = row[1, i]
     return n
 
 
@@ -423,21 +435,23 @@ def _select(Q, D, first_row, n_bits, distances, indices):
     buffer = np.empty(SMALL_TILE, np.uint32)
     for q in range(len(Q)):
         n = n_before
-        distance[0, :n] = distances[q, :n]
-        row[0, :n] = indices[q, :n]
+        for i in range(n):
+            distance[0, i] = distances[q, i]
+            row[0, i] = indices[q, i]
         # Among equal distances the first item counts, so later ones must be nearer than the k-th.
         limit = n_bits + 1
         if n == k:
             limit = distance[0, k - 1]
         for first in range(0, n_items, SMALL_TILE):
             part = buffer[: min(SMALL_TILE, n_items - first)]
-            part[:] = 0
-            _add_distances(Q[q], D, first, part)
-            # Most tiles have no candidate, and counting them takes a few instructions.
-            n_near = 0
             for j in range(len(part)):
-                n_near += part[j] < limit
-            if n_near == 0:
+                part[j] = 0
+            _add_distances(Q[q], D, first, part)
+            # Most tiles have no candidate. To find the lowest distance takes few instructions.
+            lowest = part[0]
+            for j in range(len(part)):
+                lowest = min(lowest, part[j])
+            if lowest >= limit:
                 continue
             for j in range(len(part)):
                 if part[j] < limit:
@@ -448,8 +462,22 @@ def _select(Q, D, first_row, n_bits, distances, indices):
                         n = _sort_near(distance, row, n, k, ends)
                         limit = distance[0, k - 1]
         n = _sort_near(distance, row, n, k, ends)
-        distances[q, :n] = distance[0, :n]
-        indices[q, :n] = row[0, :n]
+        for i in range(n):
+            distances[q, i] = distance[0, i]
+            indices[q, i] = row[0, i]
+
+
+@_compiled
+def _score(table, codes, out):
+    """Write the sum of table[b, byte b] over the bytes of each code.
+
+    table (n_bytes, 256) float64, codes (m, at least n_bytes) uint8, out (m,) float64.
+    """
+    for j in range(len(codes)):
+        total = 0.0
+        for b in range(len(table)):
+            total += table[b, codes[j, b]]
+        out[j] = total
 
 
 # ---- input checks --------------------------------------------------------------------
@@ -590,7 +618,8 @@ def _as_ids(labels, name):
     if labels.dtype == np.uint64 and labels.max() >= 1 << 63:
         need = "integers must be below 2**63: pass labels.astype(str)"
         raise ValueError(f"{name} contains {labels.max()}; {need}.")
-    return labels.astype(np.int64)
+    # Only what the loops cannot read as it is becomes a copy.
+    return np.require(labels, np.int64, "CAW")
 
 
 def _as_words(rows):
@@ -598,9 +627,8 @@ def _as_words(rows):
     n_rows, n_bytes = rows.shape
     n_words = (n_bytes + 7) // 8
     if n_bytes % 8 == 0 and rows.flags.c_contiguous:
-        words = rows.view(np.uint64)
-        if words.flags.aligned:
-            return words
+        # Only what the loops cannot read as it is becomes a copy.
+        return np.require(rows.view(np.uint64), requirements="AW")
     words = np.zeros((n_rows, n_words), np.uint64)
     words.view(np.uint8)[:, :n_bytes] = rows
     return words
@@ -714,8 +742,9 @@ class _DatabaseScan:
         for first in range(0, len(self.db_codes), n_rows):
             rows = slice(first, first + n_rows)
             codes = self.db_codes[rows]
-            Ld = np.zeros((1, len(codes)), np.uint64)
-            if self.db_labels is not None:
+            if self.db_labels is None:
+                Ld = np.zeros((1, len(codes)), np.uint64)
+            else:
                 labels = self.db_labels[rows]
                 Ld = self._label_words(labels, "db_labels", first)
             _check_padding(codes, self.n_bits, "db_codes", first)
@@ -758,11 +787,13 @@ def _n_cores():
 def _number_rows(rows):
     """Return the number of each row, equal rows having the same, and the first row of each."""
     rows = np.ascontiguousarray(rows)
-    slots = np.full(2 << len(rows).bit_length(), -1)
+    n_slot_bits = 1 + len(rows).bit_length()
+    slots = np.full(1 << n_slot_bits, -1, np.int32)
+    shift = np.uint64(64 - n_slot_bits)
     number, first = np.empty((2, len(rows)), np.int64)
     # With the JIT off, numpy warns about the overflow that the hash value relies on.
     with np.errstate(over="ignore"):
-        n = _number(rows, slots, number, first)
+        n = _number(rows, slots, shift, number, first)
     return number, first[:n]
 
 
@@ -862,11 +893,14 @@ def _count_grades(scan, n_grades):
     is_new[1:] = (Lq[order[1:]] != Lq[order[:-1]]).any(axis=1)
     merges = len(Q) >= MANY and _has_equal(scan.db_codes)
     sorts = scan.multi and is_new.sum() >= MANY
+    n_cells = max(MOST_CELLS, n_grades * (scan.n_bits + 1))
+    cell_type = np.uint16 if n_cells <= 1 << 16 else np.uint32
     for _, D, Ld in scan.blocks():
         block = _prepare(D, Ld, merges, sorts)
 
         def count_part(p):
-            _count(order[p], is_new[p], Q, Lq, *block, scan.multi, counts)
+            cells = np.empty(TILE, cell_type)
+            _count(order[p], is_new[p], Q, Lq, *block, scan.multi, cells, counts)
 
         scan.run_in_threads(count_part, block[0].shape[1])
     return counts
@@ -1602,12 +1636,27 @@ def describe(codes: np.ndarray, n_bits: int | None = None) -> CodeSummary:
     )
 
 
+# ---- nearest items -------------------------------------------------------------------
+
+
+def _check_k(k, n_items):
+    """Return k as an int, at most the number of items."""
+    k = check_integer(k, "k")
+    if k > n_items:
+        need = f"the database has {n_items} items: pass a smaller k"
+        raise ValueError(f"k={k} is too large; {need}.")
+    return k
+
+
 def nearest(
-    query_codes: np.ndarray, db_codes: np.ndarray, k: int
+    query_codes: np.ndarray,
+    db_codes: np.ndarray,
+    k: int,
+    n_threads: int | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the k nearest items of every query by Hamming distance, ties in database order.
 
-    It makes one pass over the database and uses no index.
+    It makes one pass over the database and uses no index. The default is a thread per core.
 
     Returns
     -------
@@ -1619,12 +1668,8 @@ def nearest(
     >>> nearest(codes[2:], codes, k=2)
     (array([[0, 2]]), array([[2, 1]]))
     """
-    scan = _DatabaseScan(query_codes, db_codes)
-    k = check_integer(k, "k")
-    n_items = len(scan.db_codes)
-    if k > n_items:
-        need = f"the database has {n_items} items: pass a smaller k"
-        raise ValueError(f"k={k} is too large; {need}.")
+    scan = _DatabaseScan(query_codes, db_codes, n_threads=n_threads)
+    k = _check_k(k, len(scan.db_codes))
     Q = scan.Q
     distances = np.zeros((len(Q), k), np.int64)
     indices = np.zeros((len(Q), k), np.int64)
@@ -1658,3 +1703,134 @@ def area_under_curve(x: np.ndarray, y: np.ndarray) -> float:
         raise ValueError(f"x is {x} and y is {y}; {need}.")
     area = np.sum(np.diff(x) * (y[1:] + y[:-1]) / 2)
     return float(area / (x[-1] - x[0]))
+
+
+# ---- real-valued queries against stored codes ----------------------------------------
+# The sign of an output loses how certain a bit is. Only the stored codes need to be short, so the
+# query keeps its outputs f (`HMOH.decision_function`). Items are ranked by the score
+# f_1 b_1 + ... + f_r b_r of their bits b, -1 or 1. The part of a byte is looked up in a table.
+
+
+def _scan_outputs(query_outputs, db_codes, labels=None, n_threads=None):
+    """Return a `_DatabaseScan` of the signs, and the outputs as float64, 0 for padding bits."""
+    outputs = np.asarray(query_outputs)
+    if outputs.ndim != 2 or outputs.dtype.kind not in "iuf" or outputs.size == 0:
+        need = "pass the real outputs, (n_queries, n_bits), as decision_function gives"
+        raise ValueError(
+            f"query_outputs is {outputs.dtype} of shape {outputs.shape}; {need}."
+        )
+    outputs = outputs.astype(np.float64)
+    if not np.isfinite(outputs).all():
+        row, bit = np.argwhere(~np.isfinite(outputs))[0]
+        need = "pass finite outputs"
+        raise ValueError(f"query_outputs[{row}, {bit}] is {outputs[row, bit]}; {need}.")
+    n_bits = outputs.shape[1]
+    signs = np.packbits(outputs > 0, axis=1, bitorder="little")
+    scan = _DatabaseScan(signs, db_codes, labels, n_bits, n_threads)
+    return scan, np.pad(outputs, ((0, 0), (0, -n_bits % 8)))
+
+
+def _byte_scores(outputs):
+    """Return the scores (n_bytes, 256) of all bytes, for the outputs (8 n_bytes,) of a query."""
+    all_bytes = np.arange(256, dtype=np.uint8)[:, None]
+    bits = np.unpackbits(all_bytes, axis=1, bitorder="little")
+    return outputs.reshape(-1, 8) @ (2.0 * bits.T - 1)
+
+
+def nearest_asymmetric(
+    query_outputs: np.ndarray,
+    db_codes: np.ndarray,
+    k: int,
+    n_threads: int | None = None,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the k items with the highest score for every query, ties in database order.
+
+    Parameters
+    ----------
+    query_outputs : (n_queries, n_bits) real numbers
+        ``model.decision_function(X)``.
+    db_codes : (n_items, ceil(n_bits / 8)) uint8
+        ``model.transform(...)``.
+
+    Returns
+    -------
+    scores : (n_queries, k) float64
+    indices : (n_queries, k) int64
+
+    Examples
+    --------
+    >>> codes = np.array([[0b00], [0b01], [0b11]], np.uint8)
+    >>> nearest_asymmetric([[0.5, -2.0]], codes, k=2)
+    (array([[2.5, 1.5]]), array([[1, 0]]))
+    """
+    scan, outputs = _scan_outputs(query_outputs, db_codes, n_threads=n_threads)
+    k = _check_k(k, len(scan.db_codes))
+    scores = np.full((len(outputs), k), -np.inf)
+    indices = np.zeros((len(outputs), k), np.int64)
+    for first, D, _ in scan.blocks():
+        codes = D.view(np.uint8)
+
+        def search_part(p):
+            found = np.empty(len(codes))
+            for q in range(p.start, p.stop):
+                _score(_byte_scores(outputs[q]), codes, found)
+                best = np.flatnonzero(found > scores[q, -1])
+                if len(best) > k:
+                    least = np.partition(found[best], -k)[-k]
+                    best = best[found[best] >= least]
+                both = np.append(scores[q], found[best])
+                rows = np.append(indices[q], first + best)
+                order = np.argsort(-both, kind="stable")[:k]
+                scores[q] = both[order]
+                indices[q] = rows[order]
+
+        scan.run_in_threads(search_part, len(codes))
+    return scores, indices
+
+
+def asymmetric_mean_average_precision(
+    query_outputs: np.ndarray,
+    db_codes: np.ndarray,
+    query_labels: np.ndarray,
+    db_labels: np.ndarray,
+    top: int | None = None,
+    normalize: str = "relevant",
+    per_query: bool = False,
+) -> float | np.ndarray:
+    """Return the mean average precision of the ranking by score.
+
+    Equal codes tie, and as for the Hamming distance the result is the expectation over the orders
+    of the tied items. See `nearest_asymmetric` for the score, and
+    `HammingHistogram.mean_average_precision` for the other parameters.
+    """
+    labels = (query_labels, db_labels)
+    scan, outputs = _scan_outputs(query_outputs, db_codes, labels)
+    _check_options(top, normalize)
+    _, D, Ld = map(list, zip(*scan.blocks(), strict=True))
+    D = np.concatenate(D)
+    Ld = np.concatenate(Ld, axis=1)
+    number, first = _number_rows(np.hstack([D, Ld.T]))
+    weight = np.bincount(number)
+    codes = D[first].view(np.uint8)
+    sets = np.ascontiguousarray(Ld[:, first])
+    ap = np.empty(len(outputs))
+
+    def rank_part(p):
+        scores = np.empty(len(codes))
+        is_hit = np.empty(len(codes), np.uint16)
+        for q in range(p.start, p.stop):
+            _score(_byte_scores(outputs[q]), codes, scores)
+            _grade(scan.Lq[q], sets, scan.multi, 1, is_hit)
+            order = np.argsort(-scores)
+            starts = np.flatnonzero(np.diff(scores[order], prepend=np.inf))
+            items = np.add.reduceat(weight[order], starts)
+            relevant = np.add.reduceat((weight * is_hit)[order], starts)
+            # Each score takes the place of a distance.
+            ranking = HammingHistogram(items[None], relevant[None])
+            ap[q] = ranking.mean_average_precision(top, normalize, per_query=True)[0]
+
+    scan.run_in_threads(rank_part, len(codes))
+    if per_query:
+        return ap
+    _check_any_kept(~np.isnan(ap), top)
+    return float(np.nanmean(ap))

@@ -50,7 +50,7 @@ def number(rows, number, first):
     return len(seen)
 
 
-def count(order, is_new, Q, Lq, D, weight, sets, edges, multi, counts):
+def count(order, is_new, Q, Lq, D, weight, sets, edges, multi, cells, counts):
     """Count the items of every code at its distance and grade, query by query."""
     n_items = D.shape[1]
     for q in order:
@@ -109,6 +109,14 @@ def select(Q, D, first_row, n_bits, distances, indices):
         for place, (d, row) in enumerate(sorted(found)[:k]):
             distances[q, place] = d
             indices[q, place] = row
+
+
+def score(table, codes, out):
+    """Write the sum of the table's entries for the bytes of every code, from left to right."""
+    for j in range(len(codes)):
+        out[j] = 0
+        for b in range(len(table)):
+            out[j] += table[b, codes[j, b]]
 
 
 # ---- metrics.py: definitions ---------------------------------------------------------

@@ -1,4 +1,4 @@
-"""Measure speed, side by side with plain numpy and scikit-learn in one run: python -m tools.bench
+"""Measure speed beside numpy, scikit-learn and FAISS in one run: python -m tools.bench
 
 Except for the first calls at the end, compilation is excluded: each call is made once before it is
 timed. Features are float32. The shortest of several times counts. HMOH and the matrix product take
@@ -14,6 +14,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import warnings
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
@@ -22,7 +23,7 @@ import numpy as np
 import kernels
 from hmoh import HMOH
 from kernels import RBF, UnitLength
-from metrics import hamming_histogram
+from metrics import hamming_histogram, nearest
 from study import datasets
 
 __all__ = [
@@ -345,20 +346,83 @@ def several_labels() -> None:
 
 
 def random_codes() -> None:
-    print("\nHistograms of random codes, 1,000 queries in 1,000,000")
-    print("(no two codes are equal, so none can be merged)")
+    print(
+        "\nHistograms and the nearest of 1,000 queries in 500,000 random codes, one thread."
+    )
+    print("No two codes are equal. FAISS, one thread too, finds the nearest code only.")
     rng = np.random.default_rng(0)
-    n = 1_000_000
-    for n_bits in (64, 128, 256):
+    n = 500_000
+    labels = rng.integers(10, size=n)
+    for n_bits in (64, 128, 256, 512):
         codes = rng.integers(256, size=(n, n_bits // 8), dtype=np.uint8)
-        labels = rng.integers(10, size=n)
+        compare_with_faiss(codes, labels)
+        if n_bits == 64:
+            pairs_by_threads(codes, labels)
+            label_sets(codes, labels)
+
+
+def binary_index(codes: np.ndarray):
+    """Return an exact FAISS index of the codes, which searches by one thread."""
+    with warnings.catch_warnings():
+        # Its wrapper uses what Python 3.12 deprecates.
+        warnings.simplefilter("ignore", DeprecationWarning)
+        import faiss
+    faiss.omp_set_num_threads(1)
+    index = faiss.IndexBinaryFlat(8 * codes.shape[1])
+    index.add(codes)
+    return index
+
+
+def compare_with_faiss(codes: np.ndarray, labels: np.ndarray) -> None:
+    index = binary_index(codes)
+    queries = codes[:1000]
+    query_labels = labels[:1000]
+    bits = f"{8 * codes.shape[1]} bits"
+
+    def histogram():
+        hamming_histogram(queries, codes, query_labels, labels, n_threads=1)
+
+    ours, theirs = shortest(histogram, lambda: index.search(queries, 1), turns=3)
+    line(f"histogram, {bits}", ours, "FAISS IndexBinaryFlat, k=1", theirs)
+    for k in (10, 100):
+        ours, theirs = shortest(
+            lambda: nearest(queries, codes, k, n_threads=1),
+            lambda: index.search(queries, k),
+            turns=1,
+        )
+        line(f"nearest, {bits}, k={k}", ours, f"FAISS IndexBinaryFlat, k={k}", theirs)
+
+
+def pairs_by_threads(codes: np.ndarray, labels: np.ndarray) -> None:
+    """Print the nanoseconds for a pair of codes, and for one query alone."""
+    for n_queries, n_threads in ((1000, 1), (1000, 2), (1, 1)):
+        own = slice(n_queries)
 
         def histogram():
-            return hamming_histogram(codes[:1000], codes, labels[:1000], labels)
+            hamming_histogram(
+                codes[own], codes, labels[own], labels, n_threads=n_threads
+            )
 
-        [ours] = shortest(histogram, turns=1)
-        # 1,000 queries in 1,000,000 codes are 1e9 pairs: seconds are nanoseconds per pair.
-        print(f"{n_bits} bits: {ours:.3f} s, {ours:.2f} ns for a pair of codes")
+        [seconds] = shortest(histogram, turns=4)
+        per_pair = 1e9 * seconds / (n_queries * len(codes))
+        what = f"{n_queries} queries, threads: {n_threads}"
+        print(f"histogram, 64 bits, {what}: {per_pair:.2f} ns for a pair", flush=True)
+
+
+def label_sets(codes: np.ndarray, labels: np.ndarray) -> None:
+    """Compare 1,000 different sets of about 2 in 80 labels with single labels."""
+    rng = np.random.default_rng(0)
+    sets = rng.random((1000, 80)) < 2 / 80
+    several = sets[rng.integers(1000, size=len(codes))]
+    own = slice(1000)
+
+    def histogram(labels):
+        hamming_histogram(codes[own], codes, labels[own], labels, n_threads=1)
+
+    sets, single = shortest(
+        lambda: histogram(several), lambda: histogram(labels), turns=2
+    )
+    line("histogram, 64 bits, sets of 80 labels", sets, "single labels", single)
 
 
 # ---- features and first calls --------------------------------------------------------
