@@ -16,8 +16,7 @@ Reading guide, in this order:
 3. `_add_distances` and `_count`, section "compiled loops": they take nearly all the time.
 4. `_DatabaseScan`, section "input checks": which input is accepted and which errors are raised, how
    the database is read in blocks, how the queries are divided among threads.
-5. `nearest_asymmetric`, last section: real-valued queries against stored codes.
-6. `pack`, `graded_histogram`, `compare`, `describe` and `nearest`, which need no guide.
+5. `pack`, `graded_histogram`, `compare`, `describe` and `nearest`, which need no guide.
 
 >>> import numpy as np
 >>> bits = np.array([[0, 0, 0], [0, 0, 1], [1, 1, 1]])
@@ -46,7 +45,6 @@ __all__ = [
     "Estimate",
     "HammingHistogram",
     "area_under_curve",
-    "asymmetric_mean_average_precision",
     "check_integer",
     "compare",
     "describe",
@@ -54,7 +52,6 @@ __all__ = [
     "hamming_histogram",
     "mean_average_precision",
     "nearest",
-    "nearest_asymmetric",
     "pack",
 ]
 
@@ -465,19 +462,6 @@ def _select(Q, D, first_row, n_bits, distances, indices):
         for i in range(n):
             distances[q, i] = distance[0, i]
             indices[q, i] = row[0, i]
-
-
-@_compiled
-def _score(table, codes, out):
-    """Write the sum of table[b, byte b] over the bytes of each code.
-
-    table (n_bytes, 256) float64, codes (m, at least n_bytes) uint8, out (m,) float64.
-    """
-    for j in range(len(codes)):
-        total = 0.0
-        for b in range(len(table)):
-            total += table[b, codes[j, b]]
-        out[j] = total
 
 
 # ---- input checks --------------------------------------------------------------------
@@ -1558,21 +1542,25 @@ def _rank_in_database_order(scan, histogram, last):
 
 
 def _rank_by_argsort(scan, histogram, last):
-    """Return the same for the order of np.argsort, one query at a time."""
-    n_bits = scan.n_bits
+    """Return the same for the order of np.argsort."""
     codes, labels = zip(*(block[1:] for block in scan.blocks()), strict=True)
-    D, Q = _as_signs(np.concatenate(codes), n_bits), _as_signs(scan.Q, n_bits)
+    D = np.ascontiguousarray(np.concatenate(codes).T)
     Ld = np.concatenate(labels, axis=1)
-    sums = np.zeros(len(Q))
-    found = np.zeros(len(Q), np.int64)
-    for q in range(len(Q)):
-        own = scan.Lq[q][:, None]
-        is_hit = (Ld & own > 0).any(axis=0) if scan.multi else (Ld == own)[0]
-        distances = 0.5 * (n_bits - D @ Q[q])
-        order = np.argsort(distances)[:last]
-        ranks = np.flatnonzero(is_hit[order]) + 1
-        found[q] = len(ranks)
-        sums[q] = np.sum(np.arange(1, len(ranks) + 1) / ranks)
+    sums = np.zeros(len(scan.Q))
+    found = np.zeros(len(scan.Q), np.int64)
+    # Queries with the same code have the same order.
+    number, first = _number_rows(scan.Q)
+    for u in range(len(first)):
+        distances = np.zeros(D.shape[1], np.uint32)
+        with np.errstate(over="ignore"):
+            _add_distances(scan.Q[first[u]], D, 0, distances)
+        order = np.argsort(distances.astype(np.float32))[:last]
+        for q in np.flatnonzero(number == u):
+            own = scan.Lq[q][:, None]
+            is_hit = (Ld & own > 0).any(axis=0) if scan.multi else (Ld == own)[0]
+            ranks = np.flatnonzero(is_hit[order]) + 1
+            found[q] = len(ranks)
+            sums[q] = np.sum(np.arange(1, len(ranks) + 1) / ranks)
     return sums, found
 
 
@@ -1703,134 +1691,3 @@ def area_under_curve(x: np.ndarray, y: np.ndarray) -> float:
         raise ValueError(f"x is {x} and y is {y}; {need}.")
     area = np.sum(np.diff(x) * (y[1:] + y[:-1]) / 2)
     return float(area / (x[-1] - x[0]))
-
-
-# ---- real-valued queries against stored codes ----------------------------------------
-# The sign of an output loses how certain a bit is. Only the stored codes need to be short, so the
-# query keeps its outputs f (`HMOH.decision_function`). Items are ranked by the score
-# f_1 b_1 + ... + f_r b_r of their bits b, -1 or 1. The part of a byte is looked up in a table.
-
-
-def _scan_outputs(query_outputs, db_codes, labels=None, n_threads=None):
-    """Return a `_DatabaseScan` of the signs, and the outputs as float64, 0 for padding bits."""
-    outputs = np.asarray(query_outputs)
-    if outputs.ndim != 2 or outputs.dtype.kind not in "iuf" or outputs.size == 0:
-        need = "pass the real outputs, (n_queries, n_bits), as decision_function gives"
-        raise ValueError(
-            f"query_outputs is {outputs.dtype} of shape {outputs.shape}; {need}."
-        )
-    outputs = outputs.astype(np.float64)
-    if not np.isfinite(outputs).all():
-        row, bit = np.argwhere(~np.isfinite(outputs))[0]
-        need = "pass finite outputs"
-        raise ValueError(f"query_outputs[{row}, {bit}] is {outputs[row, bit]}; {need}.")
-    n_bits = outputs.shape[1]
-    signs = np.packbits(outputs > 0, axis=1, bitorder="little")
-    scan = _DatabaseScan(signs, db_codes, labels, n_bits, n_threads)
-    return scan, np.pad(outputs, ((0, 0), (0, -n_bits % 8)))
-
-
-def _byte_scores(outputs):
-    """Return the scores (n_bytes, 256) of all bytes, for the outputs (8 n_bytes,) of a query."""
-    all_bytes = np.arange(256, dtype=np.uint8)[:, None]
-    bits = np.unpackbits(all_bytes, axis=1, bitorder="little")
-    return outputs.reshape(-1, 8) @ (2.0 * bits.T - 1)
-
-
-def nearest_asymmetric(
-    query_outputs: np.ndarray,
-    db_codes: np.ndarray,
-    k: int,
-    n_threads: int | None = None,
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return the k items with the highest score for every query, ties in database order.
-
-    Parameters
-    ----------
-    query_outputs : (n_queries, n_bits) real numbers
-        ``model.decision_function(X)``.
-    db_codes : (n_items, ceil(n_bits / 8)) uint8
-        ``model.transform(...)``.
-
-    Returns
-    -------
-    scores : (n_queries, k) float64
-    indices : (n_queries, k) int64
-
-    Examples
-    --------
-    >>> codes = np.array([[0b00], [0b01], [0b11]], np.uint8)
-    >>> nearest_asymmetric([[0.5, -2.0]], codes, k=2)
-    (array([[2.5, 1.5]]), array([[1, 0]]))
-    """
-    scan, outputs = _scan_outputs(query_outputs, db_codes, n_threads=n_threads)
-    k = _check_k(k, len(scan.db_codes))
-    scores = np.full((len(outputs), k), -np.inf)
-    indices = np.zeros((len(outputs), k), np.int64)
-    for first, D, _ in scan.blocks():
-        codes = D.view(np.uint8)
-
-        def search_part(p):
-            found = np.empty(len(codes))
-            for q in range(p.start, p.stop):
-                _score(_byte_scores(outputs[q]), codes, found)
-                best = np.flatnonzero(found > scores[q, -1])
-                if len(best) > k:
-                    least = np.partition(found[best], -k)[-k]
-                    best = best[found[best] >= least]
-                both = np.append(scores[q], found[best])
-                rows = np.append(indices[q], first + best)
-                order = np.argsort(-both, kind="stable")[:k]
-                scores[q] = both[order]
-                indices[q] = rows[order]
-
-        scan.run_in_threads(search_part, len(codes))
-    return scores, indices
-
-
-def asymmetric_mean_average_precision(
-    query_outputs: np.ndarray,
-    db_codes: np.ndarray,
-    query_labels: np.ndarray,
-    db_labels: np.ndarray,
-    top: int | None = None,
-    normalize: str = "relevant",
-    per_query: bool = False,
-) -> float | np.ndarray:
-    """Return the mean average precision of the ranking by score.
-
-    Equal codes tie, and as for the Hamming distance the result is the expectation over the orders
-    of the tied items. See `nearest_asymmetric` for the score, and
-    `HammingHistogram.mean_average_precision` for the other parameters.
-    """
-    labels = (query_labels, db_labels)
-    scan, outputs = _scan_outputs(query_outputs, db_codes, labels)
-    _check_options(top, normalize)
-    _, D, Ld = map(list, zip(*scan.blocks(), strict=True))
-    D = np.concatenate(D)
-    Ld = np.concatenate(Ld, axis=1)
-    number, first = _number_rows(np.hstack([D, Ld.T]))
-    weight = np.bincount(number)
-    codes = D[first].view(np.uint8)
-    sets = np.ascontiguousarray(Ld[:, first])
-    ap = np.empty(len(outputs))
-
-    def rank_part(p):
-        scores = np.empty(len(codes))
-        is_hit = np.empty(len(codes), np.uint16)
-        for q in range(p.start, p.stop):
-            _score(_byte_scores(outputs[q]), codes, scores)
-            _grade(scan.Lq[q], sets, scan.multi, 1, is_hit)
-            order = np.argsort(-scores)
-            starts = np.flatnonzero(np.diff(scores[order], prepend=np.inf))
-            items = np.add.reduceat(weight[order], starts)
-            relevant = np.add.reduceat((weight * is_hit)[order], starts)
-            # Each score takes the place of a distance.
-            ranking = HammingHistogram(items[None], relevant[None])
-            ap[q] = ranking.mean_average_precision(top, normalize, per_query=True)[0]
-
-    scan.run_in_threads(rank_part, len(codes))
-    if per_query:
-        return ap
-    _check_any_kept(~np.isnan(ap), top)
-    return float(np.nanmean(ap))
