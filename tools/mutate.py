@@ -1,0 +1,498 @@
+"""Find lines that no test needs: python -m tools.mutate [--file FILE] [--all] [--resume] ...
+
+Mutants of the three core files are made (see `tools.mutants`), and the tests of the file are run on
+each. A mutant that passes them has survived: no test notices that the line is wrong. Survivors that
+no test can notice, because they are as right as the original or only slower, are listed with the
+reason in tools/equivalent_mutants.txt.
+
+The tests run in a copy of the project in a temporary folder. First all of them run once, to note
+their times and the lines that each of them runs. A mutant needs only the tests that run its line,
+the quick ones first, until one fails. They run with the JIT off, because compiling would take most
+of the time. Tests with the JIT follow if the mutant has survived so far.
+
+Results are kept in build/mutants.json. With --resume a mutant is not run again while the file and
+its tests are unchanged.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import os
+import queue
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from dataclasses import dataclass
+from pathlib import Path
+
+from tools.mutants import Mutant, mutants
+
+__all__ = ["Listed", "Project", "read_list", "run"]
+
+ROOT = Path(__file__).resolve().parents[1]
+LISTED = Path(__file__).with_name("equivalent_mutants.txt")
+WORKER = Path(__file__).with_name("mutant_worker.py")
+# Which tests concern a file.
+TESTS = {
+    "hmoh.py": "tests/test_hmoh*.py",
+    "kernels.py": "tests/test_kernels*.py",
+    "metrics.py": "tests/test_metrics*.py",
+}
+LINKED = ("data", "notebooks")  # folders that no test writes into
+LEFT_OUT = (".git", ".venv", "build", "__pycache__", ".*_cache", ".hypothesis")
+LEAST_SHARE = 0.95  # of the mutants that must be killed or listed
+LIMIT = (
+    120  # seconds for the start of the tests, and for a test that has not been timed
+)
+
+
+# ---- the list of equivalent mutants --------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Listed:
+    """A mutant of the list: the key of a `Mutant`, and why no test can kill it."""
+
+    key: tuple[str, str, str, str]
+    reason: str
+
+
+def read_list(path: Path) -> list[Listed]:
+    """Return the entries of a list of equivalent mutants.
+
+    A reason stands in lines that begin with `#`. It holds for the mutants below it, up to the next
+    reason. A mutant is the file and the function, then the line (-) and what it becomes (+).
+    """
+    entries = []
+    reason = []
+    place = line = ""
+    last = ""
+    for number, text in enumerate(path.read_text().splitlines(), start=1):
+        mark, _, rest = text.partition(" ")
+        if not text.strip():
+            continue
+        if mark == "#":
+            reason = [*reason, rest] if last == "#" else [rest]
+        elif mark == "-":
+            line = rest
+        elif mark == "+":
+            file, _, function = place.partition(" ")
+            entries.append(Listed((file, function, line, rest), " ".join(reason)))
+        elif text[0] not in " #-+" and mark.endswith(".py"):
+            place = text
+        else:
+            need = "begin it with #, - or +, or with the name of a file"
+            raise ValueError(f"line {number} of {path} is {text!r}; {need}.")
+        last = mark
+    without = [entry for entry in entries if not entry.reason]
+    if without:
+        raise ValueError(f"{path} lists {without[0].key} without a reason; give one.")
+    return entries
+
+
+# ---- tests ---------------------------------------------------------------------------
+
+
+class Project:
+    """A copy of a project in a temporary folder, in which mutants are tested."""
+
+    def __init__(self, root: Path):
+        self.folder = Path(tempfile.mkdtemp(prefix="mutants-")) / root.name
+        ignored = shutil.ignore_patterns(*LEFT_OUT, *LINKED)
+        shutil.copytree(root, self.folder, ignore=ignored)
+        for name in LINKED:
+            if (root / name).exists():
+                (self.folder / name).symlink_to(root / name)
+        self._workers: dict[bool, subprocess.Popen] = {}
+
+    def close(self) -> None:
+        """End the processes that run the tests, and remove the copy."""
+        for worker in self._workers.values():
+            worker.stdin.close()
+            worker.wait()
+            worker.stdout.close()
+        shutil.rmtree(self.folder.parent)
+
+    def write(self, file: str, source: str) -> None:
+        """Write a file, and remove what was compiled from it before."""
+        path = self.folder / file
+        # Python and numba would take a file of the same second and size for the same file.
+        for compiled in path.parent.glob(f"__pycache__/{path.stem}.*"):
+            compiled.unlink()
+        path.write_text(source)
+
+    def test(self, test_files, tests=None, trace=None, jit: bool = False) -> dict:
+        """Run tests until one fails; see `tools.mutant_worker` for request and answer."""
+        if jit not in self._workers:
+            self._workers[jit] = self._start_worker(jit)
+        worker = self._workers[jit]
+        request = {
+            "test_files": list(test_files),
+            "tests": tests,
+            "trace": trace,
+            "limit": LIMIT,
+        }
+        worker.stdin.write(json.dumps(request) + "\n")
+        worker.stdin.flush()
+        return json.loads(worker.stdout.readline())
+
+    def _start_worker(self, jit: bool) -> subprocess.Popen:
+        settings = {
+            "NUMBA_DISABLE_JIT": str(int(not jit)),
+            "OPENBLAS_NUM_THREADS": "1",
+            "OMP_NUM_THREADS": "1",
+            "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
+            "PYTHONDONTWRITEBYTECODE": "",
+        }
+        return subprocess.Popen(
+            [sys.executable, str(WORKER)],
+            cwd=self.folder,
+            env=os.environ | settings,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+
+    def output(self) -> str:
+        """Return the last lines that pytest printed."""
+        lines = (self.folder / "pytest-output.txt").read_text().splitlines()
+        return "\n".join(lines[-20:])
+
+
+class Suite:
+    """The tests of one file: what they are, how long they take, and which lines they run.
+
+    `timed` has them by name, with their seconds, their lines of the file and their outcome with the
+    JIT off. It is measured on the first use.
+    """
+
+    def __init__(self, root: Path, file: str, pattern: str, kept: dict):
+        self.file = file
+        self.source = (root / file).read_text()
+        self.test_files = sorted(
+            path.relative_to(root).as_posix() for path in root.glob(pattern)
+        )
+        if not self.test_files:
+            raise ValueError(f"{file} has no tests: there is no {pattern}.")
+        self.digest = _digest(root, file, self.test_files)
+        self.kept = kept  # what was measured before, as JSON holds it
+        if kept.get("digest") != self.digest:
+            kept.clear()
+            kept["digest"] = self.digest
+        self._lock = threading.Lock()
+
+    def timed(self, project: Project) -> dict:
+        """Return the tests by name; they must all pass."""
+        with self._lock:
+            if "tests" not in self.kept:
+                project.write(self.file, self.source)
+                result = project.test(self.test_files, trace=self.file)
+                self._check(result, project, "off")
+                self.kept["tests"] = result["tests"]
+        return self.kept["tests"]
+
+    def check_with_jit(self, project: Project) -> None:
+        """Check that the tests pass with the JIT too, so that a failure is the mutant's."""
+        with self._lock:
+            if not self.kept.get("passes_with_jit"):
+                project.write(self.file, self.source)
+                result = project.test(self.test_files, jit=True)
+                self._check(result, project, "on")
+                self.kept["passes_with_jit"] = True
+
+    def _check(self, result: dict, project: Project, jit: str) -> None:
+        if result["ending"] != "passed":
+            raise RuntimeError(
+                f"the tests of {self.file} do not pass without a mutation, with the JIT {jit} "
+                f"({result['last']}); mend them first.\n{project.output()}"
+            )
+
+    def concerned(self, mutant: Mutant, tests: dict) -> list[str]:
+        """Return the tests that can notice a mutant, the quickest first.
+
+        They run its statement. A statement outside of functions concerns all tests. A test that
+        runs no line of the file may run it in another process.
+        """
+        first, last = mutant.statement
+
+        def can_notice(lines: list[int]) -> bool:
+            if not mutant.in_function or not lines:
+                return True
+            return any(first <= line <= last for line in lines)
+
+        names = [name for name in tests if can_notice(tests[name]["lines"])]
+        return sorted(names, key=lambda name: tests[name]["seconds"])
+
+
+def _digest(root: Path, file: str, test_files: list[str]) -> str:
+    """Return a hash of all code that the tests of a file use.
+
+    This is all code of the project, but for the tools and the tests of other files.
+    """
+    paths = {root / file, *(root / name for name in test_files)}
+    for path in root.rglob("*.py"):
+        parts = path.relative_to(root).parts
+        is_other = parts[0] in (*LINKED, "tools", "build") or parts[0].startswith(".")
+        if not is_other and not path.name.startswith("test_"):
+            paths.add(path)
+    total = hashlib.sha256()
+    for path in sorted(paths):
+        total.update(str(path.relative_to(root)).encode() + path.read_bytes())
+    return total.hexdigest()
+
+
+def try_mutant(
+    mutant: Mutant, suite: Suite, project: Project, first: str | None
+) -> dict:
+    """Return the status of a mutant, and which test killed it.
+
+    `first` is the test that killed it before, if it was run before.
+    """
+    timed = suite.timed(project)
+    names = suite.concerned(mutant, timed)
+    if first in timed:
+        names = [first, *(name for name in names if name != first)]
+    for jit in (False, True):
+        if jit:
+            suite.check_with_jit(project)
+            skipped = [name for name in timed if timed[name]["outcome"] == "skipped"]
+            names += [name for name in skipped if name not in names]
+        if not names:
+            continue
+        project.write(suite.file, mutant.apply(suite.source))
+        least = LIMIT if jit else 5
+        tests = [(name, least + 10 * timed[name]["seconds"]) for name in names]
+        test_files = sorted({name.partition("::")[0] for name in names})
+        result = project.test(test_files, tests, jit=jit)
+        if result["ending"] != "passed":
+            status = "killed" if result["ending"] == "failed" else "timeout"
+            return {"status": status, "by": result["last"]}
+    return {"status": "survived", "by": None}
+
+
+# ---- all mutants ---------------------------------------------------------------------
+
+
+@dataclass
+class Report:
+    """What `run` found.
+
+    Attributes
+    ----------
+    statuses : list of (Mutant, str)
+        "killed", "timeout", "listed" or "survived".
+    stale : list of Listed
+        Entries of the list that are no mutant of the files.
+    needless : list of Listed
+        Entries of the list that a test kills.
+    """
+
+    statuses: list[tuple[Mutant, str]]
+    stale: list[Listed]
+    needless: list[Listed]
+
+    def count(self, file: str | None = None) -> Counter:
+        """Return how many mutants (of a file) have each status."""
+        chosen = [s for mutant, s in self.statuses if file in (None, mutant.file)]
+        return Counter(chosen)
+
+    def share(self, file: str | None = None) -> float:
+        """Return the share of the mutants (of a file) that are killed or listed."""
+        counts = self.count(file)
+        return 1 - counts["survived"] / max(counts.total(), 1)
+
+    def __str__(self) -> str:
+        columns = ("killed", "timeout", "listed", "survived")
+        lines = [_row("file", "mutants", *columns, "share")]
+        files = list(dict.fromkeys(mutant.file for mutant, _ in self.statuses))
+        for file in (*files, None):
+            counts = self.count(file)
+            numbers = (counts.total(), *(counts[name] for name in columns))
+            lines.append(_row(file or "all", *numbers, f"{self.share(file):.1%}"))
+        survivors = [mutant for mutant, s in self.statuses if s == "survived"]
+        lines += ["", "Survivors:"] if survivors else ["", "No survivor."]
+        lines += [describe(mutant) for mutant in survivors]
+        for entry in self.stale:
+            lines.append(f"Stale, there is no such mutant any more: {entry.key}")
+        for entry in self.needless:
+            lines.append(f"Listed, but a test kills it: {entry.key}")
+        return "\n".join(lines)
+
+
+def _row(name: str, *values) -> str:
+    return f"{name:<12}" + "".join(f"{value!s:>10}" for value in values)
+
+
+def describe(mutant: Mutant) -> str:
+    """Return a mutant as one line of text."""
+    return f"{mutant.file}:{mutant.line}  {mutant.old} -> {mutant.new}"
+
+
+def named(found: list[Mutant]) -> dict[str, Mutant]:
+    """Return mutants by names that stay when other lines change."""
+    names = {}
+    seen = Counter()
+    for mutant in found:
+        seen[mutant.key] += 1
+        names[" | ".join((*mutant.key, str(seen[mutant.key])))] = mutant
+    return names
+
+
+def run(
+    root: Path = ROOT,
+    targets: dict[str, str] = TESTS,
+    list_path: Path = LISTED,
+    sample: int | None = None,
+    seed: int = 0,
+    function: str = "",
+    jobs: int = 1,
+    resume: bool = False,
+    with_listed: bool = False,
+    show: Callable[[str], None] = print,
+) -> Report:
+    """Make the mutants of the files, test them, and return what became of them.
+
+    Parameters
+    ----------
+    root : folder of the project
+    targets : file -> pattern of its test files
+    list_path : the list of equivalent mutants; it may be missing
+    sample, seed : how many mutants to test, None for all, and which
+        The sample depends on the text of a mutant, not on its place. So it stays much the same
+        when a file is edited.
+    function : only functions whose names begin so
+    jobs : copies of the project that are used at the same time
+    resume : take results from build/mutants.json
+    with_listed : test the mutants of the list too, to see whether they survive
+    show : gets a line of text for each survivor
+    """
+    listed = read_list(list_path) if list_path.exists() else []
+    reasons = {entry.key: entry for entry in listed}
+    memory = _Memory(root / "build" / "mutants.json", resume)
+    suites = {}
+    every: dict[str, Mutant] = {}
+    for file, pattern in targets.items():
+        kept = memory.suites.setdefault(file, {})
+        suites[file] = Suite(root, file, pattern, kept)
+        every |= named(mutants(file, suites[file].source))
+    keys = {mutant.key for mutant in every.values()}
+    own = [entry for entry in listed if entry.key[0] in targets]
+    stale = [entry for entry in own if entry.key not in keys]
+    names = [name for name in every if every[name].function.startswith(function)]
+    if sample is not None and sample < len(names):
+        ranks = {n: hashlib.sha256(f"{seed} {n}".encode()).digest() for n in names}
+        chosen = set(sorted(names, key=ranks.get)[:sample])
+        names = [name for name in names if name in chosen]
+
+    statuses = dict.fromkeys(names, "listed")
+    to_test = [n for n in names if with_listed or every[n].key not in reasons]
+    projects: queue.Queue[Project] = queue.Queue()
+    for _ in range(jobs):
+        projects.put(Project(root))
+
+    def settle(name: str) -> None:
+        mutant = every[name]
+        suite = suites[mutant.file]
+        before = memory.results.get(name, {})
+        if before.get("digest") != suite.digest:
+            project = projects.get()
+            try:
+                result = try_mutant(mutant, suite, project, before.get("by"))
+            finally:
+                projects.put(project)
+            memory.keep(name, {"digest": suite.digest, **result})
+        statuses[name] = memory.results[name]["status"]
+        if statuses[name] == "survived" and mutant.key not in reasons:
+            show(describe(mutant))
+
+    try:
+        with ThreadPoolExecutor(jobs) as pool:
+            for done in as_completed([pool.submit(settle, name) for name in to_test]):
+                if done.exception():
+                    pool.shutdown(wait=False, cancel_futures=True)
+                    done.result()
+    finally:
+        memory.save()
+        while not projects.empty():
+            projects.get().close()
+
+    needless = []
+    for name in to_test:
+        entry = reasons.get(every[name].key)
+        if entry and statuses[name] == "survived":
+            statuses[name] = "listed"
+        elif entry:
+            needless.append(entry)
+    found = [(every[name], statuses[name]) for name in names]
+    return Report(found, stale, needless)
+
+
+class _Memory:
+    """Results and timings that are kept in a file."""
+
+    def __init__(self, path: Path, resume: bool):
+        self.path = path
+        self.results: dict[str, dict] = {}
+        self.suites: dict[str, dict] = {}
+        if resume and path.exists():
+            kept = json.loads(path.read_text())
+            self.results = kept["results"]
+            self.suites = kept["suites"]
+        self._lock = threading.Lock()
+        self._saved = time.monotonic()
+
+    def keep(self, name: str, result: dict) -> None:
+        """Note a result, and write the file now and then."""
+        with self._lock:
+            self.results[name] = result
+            is_due = time.monotonic() > self._saved + 60
+        if is_due:
+            self.save()
+
+    def save(self) -> None:
+        """Write everything to the file."""
+        with self._lock:
+            self._saved = time.monotonic()
+            self.path.parent.mkdir(exist_ok=True)
+            temporary = self.path.with_suffix(".tmp")
+            kept = {"results": self.results, "suites": self.suites}
+            temporary.write_text(json.dumps(kept))
+            temporary.replace(self.path)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--file", choices=TESTS, action="append", help="only this file")
+    parser.add_argument("--function", default="", help="only functions that begin so")
+    parser.add_argument("--sample", type=int, default=300, help="mutants to test")
+    parser.add_argument("--seed", type=int, default=0, help="of the sample")
+    parser.add_argument("--all", action="store_true", help="test all mutants")
+    parser.add_argument("--jobs", type=int, default=1, help="processes at a time")
+    parser.add_argument("--resume", action="store_true", help="take kept results")
+    parser.add_argument("--listed", action="store_true", help="test listed ones too")
+    options = parser.parse_args()
+    began = time.monotonic()
+    report = run(
+        targets={file: TESTS[file] for file in options.file or TESTS},
+        sample=None if options.all else options.sample,
+        seed=options.seed,
+        function=options.function,
+        jobs=options.jobs,
+        resume=options.resume,
+        with_listed=options.listed,
+        show=lambda text: print(text, flush=True),
+    )
+    print(f"\n{report}\n{time.monotonic() - began:.0f} seconds")
+    return int(report.share() < LEAST_SHARE or bool(report.stale))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
