@@ -1,8 +1,8 @@
-"""Run tests again and again in one folder: python tools/mutant_worker.py, with the folder as cwd.
+"""Run tests again and again in the current folder: python tools/mutant_worker.py MODULE ...
 
 A request is a line of JSON on stdin, and its answer a line of JSON on stdout. Each request is
-answered by a process of its own, which is forked from this one. This one has imported the large
-packages, but nothing of the project, so that a short run takes a third of the time.
+answered by a process of its own, which is forked from this one. This one has imported the modules,
+which must not be of the project, so that a short run takes a tenth of the time.
 
 A request has the test files, and the tests with the seconds that each may take, in the order in
 which to run them (or None for all). It also has the seconds for all else, and the file whose lines
@@ -25,20 +25,9 @@ import threading
 import time
 import traceback
 
-# What the tests of the core import, and what takes time.
-LARGE = (
-    "numpy",
-    "numba",
-    "pytest",
-    "hypothesis.strategies",
-    "joblib",
-    "h5py",
-    "scipy.io",
-)
-LARGE += ("scipy.linalg", "sklearn.model_selection", "sklearn.pipeline")
-LARGE += ("sklearn.linear_model", "sklearn.metrics", "sklearn.preprocessing")
 MEMORY = 6 << 30  # bytes of address space; a mutant may ask for any amount
 OUTPUT = "pytest-output.txt"
+FEW_EVENTS = 500  # lines of a function that are traced
 LOOK_EVERY = 0.02  # seconds
 
 
@@ -48,10 +37,9 @@ class Reporter:
     def __init__(self, pipe: int, request: dict):
         self.pipe = pipe
         self.tests = request["tests"]
-        self.lines: set[int] = set()
         self.tracer = None
         if request["trace"]:
-            self.tracer = line_tracer(os.path.abspath(request["trace"]), self.lines)
+            self.tracer = Tracer(os.path.abspath(request["trace"]))
 
     def send(self, **event) -> None:
         os.write(self.pipe, json.dumps(event).encode() + b"\n")
@@ -66,10 +54,10 @@ class Reporter:
         self.send(begins=nodeid)
         self.began = time.monotonic()
         self.outcome = "passed"
-        self.lines.clear()
         if self.tracer:
-            threading.settrace(self.tracer)
-            sys.settrace(self.tracer)
+            self.tracer.clear()
+            threading.settrace(self.tracer.call)
+            sys.settrace(self.tracer.call)
 
     def pytest_runtest_logreport(self, report) -> None:
         if report.outcome != "passed":
@@ -80,25 +68,40 @@ class Reporter:
             sys.settrace(None)
             threading.settrace(None)
         seconds = round(time.monotonic() - self.began, 4)
-        lines = sorted(self.lines)
+        lines = sorted(self.tracer.lines) if self.tracer else []
         self.send(ends=nodeid, outcome=self.outcome, seconds=seconds, lines=lines)
 
 
-def line_tracer(path: str, lines: set[int]):
-    """Return a function for `sys.settrace` that adds the lines of a file that run to a set."""
-    add = lines.add
+class Tracer:
+    """Note the lines of a file that run; `call` is for `sys.settrace`.
 
-    def trace_line(frame, event, argument):
-        add(frame.f_lineno)
-        return trace_line
+    Only the first lines of a function that run are traced one by one, because that is slow. Then
+    all lines of the function count as run, so that there may be too many lines, but none too few.
+    """
 
-    def trace_call(frame, event, argument):
-        if frame.f_code.co_filename != path:
+    def __init__(self, path: str):
+        self.path = path
+        self.clear()
+
+    def clear(self) -> None:
+        self.lines: set[int] = set()
+        self.n_events: dict = {}
+
+    def call(self, frame, event, argument):
+        code = frame.f_code
+        if code.co_filename != self.path or self.n_events.get(code, 0) > FEW_EVENTS:
             return None
-        add(frame.f_lineno)
-        return trace_line
+        return self.line(frame, event, argument)
 
-    return trace_call
+    def line(self, frame, event, argument):
+        code = frame.f_code
+        self.lines.add(frame.f_lineno)
+        n = self.n_events.get(code, 0) + 1
+        self.n_events[code] = n
+        if n > FEW_EVENTS:
+            self.lines.update(line for _, _, line in code.co_lines() if line)
+            frame.f_trace_lines = False
+        return self.line
 
 
 def run_tests(pipe: int, request: dict) -> int:
@@ -190,7 +193,7 @@ def serve() -> None:
     """Answer the requests."""
     # The folder of this file is no place to import from; pytest adds the folder of the project.
     sys.path.pop(0)
-    for name in LARGE:
+    for name in sys.argv[1:]:
         with contextlib.suppress(ImportError):
             importlib.import_module(name)
     gc.collect()

@@ -8,7 +8,7 @@ reason in tools/equivalent_mutants.txt.
 The tests run in a copy of the project in a temporary folder. First all of them run once, to note
 their times and the lines that each of them runs. A mutant needs only the tests that run its line,
 the quick ones first, until one fails. They run with the JIT off, because compiling would take most
-of the time. Tests with the JIT follow if the mutant has survived so far.
+of the time. Those that are slow without the JIT follow, with it, if the mutant has survived so far.
 
 Results are kept in build/mutants.json. With --resume a mutant is not run again while the file and
 its tests are unchanged.
@@ -46,12 +46,16 @@ TESTS = {
     "kernels.py": "tests/test_kernels*.py",
     "metrics.py": "tests/test_metrics*.py",
 }
+# What these tests import and what takes time to import. It is imported once.
+LARGE = ("numpy", "numba", "hypothesis.strategies", "joblib", "h5py", "scipy.io")
+LARGE += ("scipy.linalg", "sklearn.model_selection", "sklearn.pipeline")
+LARGE += ("sklearn.linear_model", "sklearn.metrics", "sklearn.preprocessing")
 LINKED = ("data", "notebooks")  # folders that no test writes into
 LEFT_OUT = (".git", ".venv", "build", "__pycache__", ".*_cache", ".hypothesis")
 LEAST_SHARE = 0.95  # of the mutants that must be killed or listed
-LIMIT = (
-    120  # seconds for the start of the tests, and for a test that has not been timed
-)
+QUICK = 0.3  # seconds; tests that take longer with the JIT off are run with the JIT
+LEAST_LIMIT = 5  # seconds for a test with the JIT off, besides ten times its own time
+LIMIT = 120  # seconds for the start, and for a test that was never timed or is compiled
 
 
 # ---- the list of equivalent mutants --------------------------------------------------
@@ -104,7 +108,8 @@ def read_list(path: Path) -> list[Listed]:
 class Project:
     """A copy of a project in a temporary folder, in which mutants are tested."""
 
-    def __init__(self, root: Path):
+    def __init__(self, root: Path, modules: tuple[str, ...] = LARGE):
+        self.modules = modules
         self.folder = Path(tempfile.mkdtemp(prefix="mutants-")) / root.name
         ignored = shutil.ignore_patterns(*LEFT_OUT, *LINKED)
         shutil.copytree(root, self.folder, ignore=ignored)
@@ -153,7 +158,7 @@ class Project:
             "PYTHONDONTWRITEBYTECODE": "",
         }
         return subprocess.Popen(
-            [sys.executable, str(WORKER)],
+            [sys.executable, str(WORKER), "pytest", *self.modules],
             cwd=self.folder,
             env=os.environ | settings,
             stdin=subprocess.PIPE,
@@ -200,11 +205,13 @@ class Suite:
         return self.kept["tests"]
 
     def check_with_jit(self, project: Project) -> None:
-        """Check that the tests pass with the JIT too, so that a failure is the mutant's."""
+        """Check that the tests that need the JIT pass, so that a failure is the mutant's."""
         with self._lock:
             if not self.kept.get("passes_with_jit"):
                 project.write(self.file, self.source)
-                result = project.test(self.test_files, jit=True)
+                timed = self.kept["tests"]
+                tests = [(name, LIMIT) for name in timed if needs_jit(timed[name])]
+                result = project.test(self.test_files, tests, jit=True)
                 self._check(result, project, "on")
                 self.kept["passes_with_jit"] = True
 
@@ -219,7 +226,7 @@ class Suite:
         """Return the tests that can notice a mutant, the quickest first.
 
         They run its statement. A statement outside of functions concerns all tests. A test that
-        runs no line of the file may run it in another process.
+        runs no line of the file may run it in another process, or needs the JIT.
         """
         first, last = mutant.statement
 
@@ -249,6 +256,11 @@ def _digest(root: Path, file: str, test_files: list[str]) -> str:
     return total.hexdigest()
 
 
+def needs_jit(test: dict) -> bool:
+    """Return whether a test is slow or does not run with the JIT off."""
+    return test["seconds"] > QUICK or test["outcome"] == "skipped"
+
+
 def try_mutant(
     mutant: Mutant, suite: Suite, project: Project, first: str | None
 ) -> dict:
@@ -260,18 +272,19 @@ def try_mutant(
     names = suite.concerned(mutant, timed)
     if first in timed:
         names = [first, *(name for name in names if name != first)]
-    for jit in (False, True):
-        if jit:
-            suite.check_with_jit(project)
-            skipped = [name for name in timed if timed[name]["outcome"] == "skipped"]
-            names += [name for name in skipped if name not in names]
+    parts = {jit: [n for n in names if needs_jit(timed[n]) == jit] for jit in (0, 1)}
+    if first in parts[1]:
+        parts = {1: parts[1], 0: parts[0]}
+    for jit, names in parts.items():
         if not names:
             continue
+        if jit:
+            suite.check_with_jit(project)
         project.write(suite.file, mutant.apply(suite.source))
-        least = LIMIT if jit else 5
+        least = LIMIT if jit else LEAST_LIMIT
         tests = [(name, least + 10 * timed[name]["seconds"]) for name in names]
         test_files = sorted({name.partition("::")[0] for name in names})
-        result = project.test(test_files, tests, jit=jit)
+        result = project.test(test_files, tests, jit=bool(jit))
         if result["ending"] != "passed":
             status = "killed" if result["ending"] == "failed" else "timeout"
             return {"status": status, "by": result["last"]}
@@ -350,6 +363,7 @@ def run(
     root: Path = ROOT,
     targets: dict[str, str] = TESTS,
     list_path: Path = LISTED,
+    modules: tuple[str, ...] = LARGE,
     sample: int | None = None,
     seed: int = 0,
     function: str = "",
@@ -365,6 +379,7 @@ def run(
     root : folder of the project
     targets : file -> pattern of its test files
     list_path : the list of equivalent mutants; it may be missing
+    modules : what the tests import, to import it once
     sample, seed : how many mutants to test, None for all, and which
         The sample depends on the text of a mutant, not on its place. So it stays much the same
         when a file is edited.
@@ -396,7 +411,7 @@ def run(
     to_test = [n for n in names if with_listed or every[n].key not in reasons]
     projects: queue.Queue[Project] = queue.Queue()
     for _ in range(jobs):
-        projects.put(Project(root))
+        projects.put(Project(root, modules))
 
     def settle(name: str) -> None:
         mutant = every[name]
