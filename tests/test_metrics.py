@@ -663,6 +663,29 @@ def test_empty_queries_are_counted_and_left_out_of_map_and_curve():
     assert_near(h.precision_at_k(1), 1 / 3)
 
 
+def test_precision_at_k_of_a_single_query_is_a_share_of_its_first_items():
+    # Distances 0 1 1 1 3 3 with hits at 0, at two of the three 1s, and at one of the two 3s.
+    case = relevance_case([0, 1, 1, 1, 3, 3], [[1, 1, 0, 1, 1, 0]], 4)
+    h = hamming_histogram(*case)
+    shares = [1, (1 + 2 / 3) / 2, (1 + 4 / 3) / 3, 3 / 4, (3 + 1 / 2) / 5, 4 / 6]
+    for k, share in enumerate(shares, start=1):
+        value = h.precision_at_k(k)
+        assert type(value) is float
+        assert_near(value, share)
+        rows = h.precision_at_k(k, per_query=True)
+        assert rows.shape == (1,)
+        assert_near(rows, [share])
+    several = h.precision_at_k([6, 2])
+    assert several.shape == (2,)
+    assert_near(several, [shares[5], shares[1]])
+    rows = h.precision_at_k([6, 2], per_query=True)
+    assert rows.shape == (1, 2)
+    assert_near(rows, [[shares[5], shares[1]]])
+    # A list with one k keeps its axis.
+    assert h.precision_at_k([2]).shape == (1,)
+    assert h.precision_at_k([2], per_query=True).shape == (1, 1)
+
+
 def test_empty_ball_counts_zero():
     h = hamming_histogram(*relevance_case([2, 3], [[1, 1]], n_bits=4))
     assert h.precision_at_radius(1) == 0.0

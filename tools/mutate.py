@@ -175,45 +175,58 @@ class Project:
 class Suite:
     """The tests of one file: what they are, how long they take, and which lines they run.
 
-    `timed` has them by name, with their seconds, their lines of the file and their outcome with the
-    JIT off. It is measured on the first use.
+    Parameters
+    ----------
+    root, file, pattern : the project, the file, and the pattern of its test files
+    kept : dict
+        What was measured before, by test file, as JSON holds it. It is kept up to date.
     """
 
     def __init__(self, root: Path, file: str, pattern: str, kept: dict):
         self.file = file
         self.source = (root / file).read_text()
-        self.test_files = sorted(
-            path.relative_to(root).as_posix() for path in root.glob(pattern)
-        )
+        paths = sorted(root.glob(pattern))
+        self.test_files = [path.relative_to(root).as_posix() for path in paths]
         if not self.test_files:
             raise ValueError(f"{file} has no tests: there is no {pattern}.")
-        self.digest = _digest(root, file, self.test_files)
-        self.kept = kept  # what was measured before, as JSON holds it
-        if kept.get("digest") != self.digest:
-            kept.clear()
-            kept["digest"] = self.digest
+        shared = _digest_of_shared_code(root)
+        self.digests = {}
+        for name in self.test_files:
+            self.digests[name] = _hash(shared + (root / name).read_bytes())
+        self.digest = _hash("".join(self.digests.values()).encode())
+        for name in list(kept):
+            if kept[name]["digest"] != self.digests.get(name):
+                del kept[name]
+        self.kept = kept
         self._lock = threading.Lock()
 
     def timed(self, project: Project) -> dict:
-        """Return the tests by name; they must all pass."""
+        """Return all tests by name, with seconds, lines of the file and outcome, the JIT off."""
         with self._lock:
-            if "tests" not in self.kept:
+            new = [name for name in self.test_files if name not in self.kept]
+            if new:
                 project.write(self.file, self.source)
-                result = project.test(self.test_files, trace=self.file)
+                result = project.test(new, trace=self.file)
                 self._check(result, project, "off")
-                self.kept["tests"] = result["tests"]
-        return self.kept["tests"]
+                for name in new:
+                    self.kept[name] = {"digest": self.digests[name], "tests": {}}
+                for test, measured in result["tests"].items():
+                    self.kept[_file_of(test)]["tests"][test] = measured
+        parts = [self.kept[name]["tests"] for name in self.test_files]
+        return {test: part[test] for part in parts for test in part}
 
-    def check_with_jit(self, project: Project) -> None:
+    def check_with_jit(self, timed: dict, project: Project) -> None:
         """Check that the tests that need the JIT pass, so that a failure is the mutant's."""
         with self._lock:
-            if not self.kept.get("passes_with_jit"):
+            new = [n for n in self.test_files if "passes_with_jit" not in self.kept[n]]
+            tests = [(test, LIMIT) for test in timed if needs_jit(timed[test])]
+            tests = [(test, limit) for test, limit in tests if _file_of(test) in new]
+            if tests:
                 project.write(self.file, self.source)
-                timed = self.kept["tests"]
-                tests = [(name, LIMIT) for name in timed if needs_jit(timed[name])]
-                result = project.test(self.test_files, tests, jit=True)
+                result = project.test(new, tests, jit=True)
                 self._check(result, project, "on")
-                self.kept["passes_with_jit"] = True
+            for name in new:
+                self.kept[name]["passes_with_jit"] = True
 
     def _check(self, result: dict, project: Project, jit: str) -> None:
         if result["ending"] != "passed":
@@ -222,11 +235,14 @@ class Suite:
                 f"({result['last']}); mend them first.\n{project.output()}"
             )
 
-    def concerned(self, mutant: Mutant, tests: dict) -> list[str]:
-        """Return the tests that can notice a mutant, the quickest first.
+    def concerned(self, mutant: Mutant, timed: dict) -> list[str]:
+        """Return the tests that can notice a mutant, in the order in which to run them.
 
         They run its statement. A statement outside of functions concerns all tests. A test that
         runs no line of the file may run it in another process, or needs the JIT.
+
+        Each test function is run with one set of parameters, the quickest first. Then each is run
+        with a second one, and so on.
         """
         first, last = mutant.statement
 
@@ -235,25 +251,48 @@ class Suite:
                 return True
             return any(first <= line <= last for line in lines)
 
-        names = [name for name in tests if can_notice(tests[name]["lines"])]
-        return sorted(names, key=lambda name: tests[name]["seconds"])
+        names = [name for name in timed if can_notice(timed[name]["lines"])]
+        names.sort(key=lambda name: timed[name]["seconds"])
+        rounds = Counter()
+        order = {}
+        for name in names:
+            function = name.partition("[")[0]
+            rounds[function] += 1
+            order[name] = rounds[function]
+        return sorted(names, key=order.get)
+
+    def still_holds(self, result: dict) -> bool:
+        """Return whether a kept result would be the same now.
+
+        A test that failed fails again, whatever becomes of other tests.
+        """
+        by = result.get("by")
+        digest = self.digests.get(_file_of(by)) if by else self.digest
+        return result.get("digest") == digest
+
+    def signed(self, result: dict) -> dict:
+        """Return a result with what `still_holds` needs."""
+        by = result["by"]
+        return result | {"digest": self.digests[_file_of(by)] if by else self.digest}
 
 
-def _digest(root: Path, file: str, test_files: list[str]) -> str:
-    """Return a hash of all code that the tests of a file use.
+def _file_of(test: str) -> str:
+    return test.partition("::")[0]
 
-    This is all code of the project, but for the tools and the tests of other files.
-    """
-    paths = {root / file, *(root / name for name in test_files)}
-    for path in root.rglob("*.py"):
+
+def _hash(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
+
+
+def _digest_of_shared_code(root: Path) -> bytes:
+    """Return a hash of all code that tests may use: that of the project without tools and tests."""
+    total = hashlib.sha256()
+    for path in sorted(root.rglob("*.py")):
         parts = path.relative_to(root).parts
         is_other = parts[0] in (*LINKED, "tools", "build") or parts[0].startswith(".")
         if not is_other and not path.name.startswith("test_"):
-            paths.add(path)
-    total = hashlib.sha256()
-    for path in sorted(paths):
-        total.update(str(path.relative_to(root)).encode() + path.read_bytes())
-    return total.hexdigest()
+            total.update("/".join(parts).encode() + path.read_bytes())
+    return total.digest()
 
 
 def needs_jit(test: dict) -> bool:
@@ -279,11 +318,11 @@ def try_mutant(
         if not names:
             continue
         if jit:
-            suite.check_with_jit(project)
+            suite.check_with_jit(timed, project)
         project.write(suite.file, mutant.apply(suite.source))
         least = LIMIT if jit else LEAST_LIMIT
         tests = [(name, least + 10 * timed[name]["seconds"]) for name in names]
-        test_files = sorted({name.partition("::")[0] for name in names})
+        test_files = sorted({_file_of(name) for name in names})
         result = project.test(test_files, tests, jit=bool(jit))
         if result["ending"] != "passed":
             status = "killed" if result["ending"] == "failed" else "timeout"
@@ -417,24 +456,23 @@ def run(
         mutant = every[name]
         suite = suites[mutant.file]
         before = memory.results.get(name, {})
-        if before.get("digest") != suite.digest:
+        if not suite.still_holds(before):
             project = projects.get()
             try:
                 result = try_mutant(mutant, suite, project, before.get("by"))
             finally:
                 projects.put(project)
-            memory.keep(name, {"digest": suite.digest, **result})
+            memory.keep(name, suite.signed(result))
         statuses[name] = memory.results[name]["status"]
         if statuses[name] == "survived" and mutant.key not in reasons:
             show(describe(mutant))
 
+    pool = ThreadPoolExecutor(jobs)
     try:
-        with ThreadPoolExecutor(jobs) as pool:
-            for done in as_completed([pool.submit(settle, name) for name in to_test]):
-                if done.exception():
-                    pool.shutdown(wait=False, cancel_futures=True)
-                    done.result()
+        for done in as_completed([pool.submit(settle, name) for name in to_test]):
+            done.result()
     finally:
+        pool.shutdown(cancel_futures=True)
         memory.save()
         while not projects.empty():
             projects.get().close()
