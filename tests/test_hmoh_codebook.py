@@ -503,7 +503,10 @@ def test_spread_has_all_columns_however_few_draws_it_compares(n_draws, monkeypat
     assert sorted(book.columns.tolist()) == list(range(16))
 
 
-def test_spread_keeps_the_first_of_equally_good_draws(monkeypatch):
+@pytest.mark.parametrize(
+    "scores, best", [([0, 0, 0], 1), ([0, 1], 2), ([1, 0], 1), ([0, 2, 1, 2], 2)]
+)
+def test_spread_keeps_the_first_of_the_best_draws(scores, best, monkeypatch):
     draws = []
     draw = Codebook._draw
 
@@ -511,14 +514,17 @@ def test_spread_keeps_the_first_of_equally_good_draws(monkeypatch):
         draw(self, first)
         draws.append((self.queue.tolist(), self.lsh))
 
+    def next_score(self, targets):
+        return scores[len(draws) - 2]
+
     monkeypatch.setattr(Codebook, "_draw", noted_draw)
-    monkeypatch.setattr(Codebook, "_score", lambda self, targets: 0)
-    monkeypatch.setattr(hmoh, "DRAWS", 4)
+    monkeypatch.setattr(Codebook, "_score", next_score)
+    monkeypatch.setattr(hmoh, "DRAWS", len(scores))
     book = Codebook(6, "spread", 10, 0)
-    # The first draw of all is that of every codebook.
-    assert len(draws) == 5
-    assert book.queue.tolist() == draws[1][0]
-    assert_array_equal(book.lsh, draws[1][1])
+    # Before them comes the draw that every codebook makes.
+    assert len(draws) == 1 + len(scores)
+    assert book.queue.tolist() == draws[best][0]
+    assert_array_equal(book.lsh, draws[best][1])
 
 
 def test_the_score_of_many_targets_is_that_of_all_pairs():

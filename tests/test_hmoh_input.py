@@ -119,6 +119,29 @@ def test_bad_features_cannot_be_encoded(name, use):
     assert_helpful(caught.value, *words)
 
 
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("place", [(0, 0), (100, 7), (149, 63)])
+def test_one_bad_value_is_found_among_many(value, place):
+    # Few values and many, here 9,600, are looked at in two ways.
+    X = np.random.default_rng(0).normal(size=(150, 64)).astype(np.float32)
+    y = np.arange(150) % 4
+    model = HMOH(8, random_state=0).fit(X, y)
+    bad = changed(X, place, value)
+    for call in (lambda: HMOH(8).fit(bad, y), lambda: model.transform(bad)):
+        with pytest.raises(ValueError) as caught:
+            call()
+        assert_helpful(caught.value, f"X[{place[0]}, {place[1]}] is {value}")
+
+
+def test_many_values_may_be_so_large_that_their_sum_overflows():
+    X = np.full((150, 64), 3e38, np.float32)
+    X[::2] *= -1
+    y = np.arange(150) % 2
+    model = HMOH(8, random_state=0).fit(X / 3e38, y)
+    with np.errstate(over="ignore", invalid="ignore"):
+        assert model.transform(X).shape == (150, 1)
+
+
 @pytest.mark.parametrize(
     "use, maps",
     [
@@ -194,6 +217,13 @@ def test_impossible_classes_are_an_error(begun, classes, words):
         model.partial_fit(X0, Y0, classes)
     assert_helpful(caught.value, "classes", *words)
     assert pickle.dumps(model) == before
+
+
+def test_a_matrix_of_two_labels_has_a_target_for_each_and_for_both():
+    Y = np.array([[1, 0], [0, 1], [1, 1]] * 20)
+    model = HMOH(8, random_state=0).fit(X0, Y)
+    assert list(model.targets_) == [0, 1]
+    assert set(model.label_set_targets_) == {(0,), (1,), (0, 1)}
 
 
 def test_classes_of_a_matrix_are_its_columns():

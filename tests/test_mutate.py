@@ -205,6 +205,11 @@ TOY = """
 LIMIT = 3
 
 
+def known_to_all(function):
+    return function
+
+
+@known_to_all
 def clip(x, most=LIMIT):
     if x > most:
         return most
@@ -238,7 +243,7 @@ def test_forget():
 def test_count_down():
     assert count_down(3) == 0
 """
-SURVIVOR = "toy.py:13  known.add(None) -> pass"
+SURVIVOR = "toy.py:18  known.add(None) -> pass"
 
 
 @pytest.fixture
@@ -267,9 +272,9 @@ def run(root, **options):
 def test_a_line_that_no_test_needs_is_reported(toy):
     before = {path: path.read_bytes() for path in toy.rglob("*.*") if path.is_file()}
     report, shown = run(toy)
-    # clip(3) is 3 also with >=; nobody looks for the None; all else is noticed.
-    equivalent = "toy.py:6  if x > most: -> if x >= most:"
-    assert sorted(shown) == [SURVIVOR, equivalent]
+    # clip(3) is 3 also with >=. Nobody looks for the None. All else is noticed.
+    equivalent = "toy.py:11  if x > most: -> if x >= most:"
+    assert sorted(shown) == [equivalent, SURVIVOR]
     counts = report.count("toy.py")
     assert counts["survived"] == 2
     assert counts["timeout"] >= 1  # count_down without its inner line never ends
@@ -280,6 +285,14 @@ def test_a_line_that_no_test_needs_is_reported(toy):
     after = {path: path.read_bytes() for path in toy.rglob("*.*") if path.is_file()}
     del after[toy / "build" / "mutants.json"]
     assert after == before
+
+
+def test_a_line_that_runs_only_at_import_concerns_all_tests(toy):
+    report, shown = run(toy, function="known_to_all")
+    assert shown == []
+    assert [(mutant.new, status) for mutant, status in report.statuses] == [
+        ("return None", "killed")
+    ]
 
 
 def test_the_list_is_respected_and_a_stale_entry_is_reported(toy):
@@ -304,7 +317,7 @@ def test_a_listed_mutant_is_not_tested_without_being_asked(toy):
     )
     (toy / "tests" / "test_toy.py").write_text("def test_nothing():\n    pass\n")
     report, shown = run(toy, function="forget")
-    assert shown == ["toy.py:12  known.discard(x) -> pass"]
+    assert shown == ["toy.py:17  known.discard(x) -> pass"]
     assert report.count() == {"survived": 1, "listed": 1}
 
 
@@ -312,9 +325,9 @@ def test_results_are_kept_until_the_file_or_a_test_changes(toy, monkeypatch):
     tried = []
     original = mutate.try_mutant
 
-    def note(mutant, suite, project, first):
+    def note(mutant, suite, project, first, quick):
         tried.append((mutant.new, first))
-        return original(mutant, suite, project, first)
+        return original(mutant, suite, project, first, quick)
 
     monkeypatch.setattr(mutate, "try_mutant", note)
     options = {"function": "forget", "resume": True}
@@ -332,14 +345,15 @@ def test_results_are_kept_until_the_file_or_a_test_changes(toy, monkeypatch):
 
 
 def test_a_sample_is_the_same_each_time_and_stays_when_other_lines_change(toy):
-    report, _ = run(toy, sample=5, seed=1)
-    chosen = [mutant.key for mutant, _ in report.statuses]
-    assert len(chosen) == 5
-    other, _ = run(toy, sample=5, seed=2)
-    assert [mutant.key for mutant, _ in other.statuses] != chosen
+    def chosen(seed):
+        report, _ = run(toy, function="clip", sample=3, seed=seed)
+        return [mutant.key for mutant, _ in report.statuses]
+
+    first = chosen(seed=1)
+    assert len(set(first)) == 3
+    assert chosen(seed=2) != first
     (toy / "toy.py").write_text("# A new line moves all others.\n" + TOY)
-    again, _ = run(toy, sample=5, seed=1)
-    assert [mutant.key for mutant, _ in again.statuses] == chosen
+    assert chosen(seed=1) == first
 
 
 def test_tests_that_fail_without_a_mutation_are_an_error(toy):

@@ -7,7 +7,8 @@ which must not be of the project, so that a short run takes a tenth of the time.
 A request has the test files, and the tests with the seconds that each may take, in the order in
 which to run them (or None for all). It also has the seconds for all else, and the file whose lines
 are traced, or None. The answer has how it ended ("passed", "failed" or "timeout"), the last test
-that began, and for each test that ended its outcome, its seconds and its lines of the file.
+that began, and for each test that ended its outcome, its seconds (of the clock and of the
+processor) and its lines of the file. The lines that ran before all tests are those of the import.
 """
 
 from __future__ import annotations
@@ -40,6 +41,12 @@ class Reporter:
         self.tracer = None
         if request["trace"]:
             self.tracer = Tracer(os.path.abspath(request["trace"]))
+            self.tracer.start()
+
+    def pytest_collection_finish(self) -> None:
+        if self.tracer:
+            self.tracer.stop()
+            self.send(imported=sorted(self.tracer.lines))
 
     def send(self, **event) -> None:
         os.write(self.pipe, json.dumps(event).encode() + b"\n")
@@ -52,12 +59,10 @@ class Reporter:
 
     def pytest_runtest_logstart(self, nodeid: str) -> None:
         self.send(begins=nodeid)
-        self.began = time.monotonic()
+        self.began = (time.monotonic(), time.process_time())
         self.outcome = "passed"
         if self.tracer:
-            self.tracer.clear()
-            threading.settrace(self.tracer.call)
-            sys.settrace(self.tracer.call)
+            self.tracer.start()
 
     def pytest_runtest_logreport(self, report) -> None:
         if report.outcome != "passed":
@@ -65,15 +70,16 @@ class Reporter:
 
     def pytest_runtest_logfinish(self, nodeid: str) -> None:
         if self.tracer:
-            sys.settrace(None)
-            threading.settrace(None)
-        seconds = round(time.monotonic() - self.began, 4)
+            self.tracer.stop()
+        ended = (time.monotonic(), time.process_time())
+        seconds, own = (round(b - a, 4) for a, b in zip(self.began, ended, strict=True))
+        times = {"seconds": seconds, "processor_seconds": own}
         lines = sorted(self.tracer.lines) if self.tracer else []
-        self.send(ends=nodeid, outcome=self.outcome, seconds=seconds, lines=lines)
+        self.send(ends=nodeid, outcome=self.outcome, lines=lines, **times)
 
 
 class Tracer:
-    """Note the lines of a file that run; `call` is for `sys.settrace`.
+    """Note the lines of a file that run from `start` to `stop`.
 
     Only the first lines of a function that run are traced one by one, because that is slow. Then
     all lines of the function count as run, so that there may be too many lines, but none too few.
@@ -81,11 +87,16 @@ class Tracer:
 
     def __init__(self, path: str):
         self.path = path
-        self.clear()
 
-    def clear(self) -> None:
+    def start(self) -> None:
         self.lines: set[int] = set()
         self.n_events: dict = {}
+        threading.settrace(self.call)
+        sys.settrace(self.call)
+
+    def stop(self) -> None:
+        sys.settrace(None)
+        threading.settrace(None)
 
     def call(self, frame, event, argument):
         code = frame.f_code
@@ -146,7 +157,7 @@ def answer(request: dict) -> dict:
     """Run the tests of a request in a forked process, and end it if a test takes too long."""
     limits = dict(request["tests"] or [])
     child, pipe = fork(request)
-    result = {"ending": None, "last": None, "tests": {}}
+    result = {"ending": None, "last": None, "tests": {}, "imported": []}
     deadline = time.monotonic() + request["limit"]
     text = b""
     while result["ending"] is None:
@@ -157,7 +168,9 @@ def answer(request: dict) -> dict:
         *events, text = text.split(b"\n")
         for event in map(json.loads, events):
             limit = request["limit"]
-            if "begins" in event:
+            if "imported" in event:
+                result["imported"] = event["imported"]
+            elif "begins" in event:
                 result["last"] = event["begins"]
                 limit = limits.get(event["begins"], limit)
             else:

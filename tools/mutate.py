@@ -53,7 +53,9 @@ LARGE += ("sklearn.linear_model", "sklearn.metrics", "sklearn.preprocessing")
 LINKED = ("data", "notebooks")  # folders that no test writes into
 LEFT_OUT = (".git", ".venv", "build", "__pycache__", ".*_cache", ".hypothesis")
 LEAST_SHARE = 0.95  # of the mutants that must be killed or listed
-QUICK = 0.3  # seconds; tests that take longer with the JIT off are run with the JIT
+QUICK = (
+    0.3  # seconds of the processor; slower tests with the JIT off are run with the JIT
+)
 LEAST_LIMIT = 5  # seconds for a test with the JIT off, besides ten times its own time
 LIMIT = 120  # seconds for the start, and for a test that was never timed or is compiled
 
@@ -209,7 +211,11 @@ class Suite:
                 result = project.test(new, trace=self.file)
                 self._check(result, project, "off")
                 for name in new:
-                    self.kept[name] = {"digest": self.digests[name], "tests": {}}
+                    self.kept[name] = {
+                        "digest": self.digests[name],
+                        "imported": result["imported"],
+                        "tests": {},
+                    }
                 for test, measured in result["tests"].items():
                     self.kept[_file_of(test)]["tests"][test] = measured
         parts = [self.kept[name]["tests"] for name in self.test_files]
@@ -238,7 +244,7 @@ class Suite:
     def concerned(self, mutant: Mutant, timed: dict) -> list[str]:
         """Return the tests that can notice a mutant, in the order in which to run them.
 
-        They run its statement. A statement outside of functions concerns all tests. A test that
+        They run its statement. A statement that runs at import concerns all tests. A test that
         runs no line of the file may run it in another process, or needs the JIT.
 
         Each test function is run with one set of parameters, the quickest first. Then each is run
@@ -246,13 +252,15 @@ class Suite:
         """
         first, last = mutant.statement
 
-        def can_notice(lines: list[int]) -> bool:
-            if not mutant.in_function or not lines:
-                return True
+        def runs(lines: list[int]) -> bool:
             return any(first <= line <= last for line in lines)
 
-        names = [name for name in timed if can_notice(timed[name]["lines"])]
-        names.sort(key=lambda name: timed[name]["seconds"])
+        names = list(timed)
+        imported = [part["imported"] for part in self.kept.values()]
+        if mutant.in_function and not any(map(runs, imported)):
+            lines = {name: timed[name]["lines"] for name in names}
+            names = [name for name in names if not lines[name] or runs(lines[name])]
+        names.sort(key=lambda name: timed[name]["processor_seconds"])
         rounds = Counter()
         order = {}
         for name in names:
@@ -261,11 +269,13 @@ class Suite:
             order[name] = rounds[function]
         return sorted(names, key=order.get)
 
-    def still_holds(self, result: dict) -> bool:
+    def still_holds(self, result: dict, quick: bool) -> bool:
         """Return whether a kept result would be the same now.
 
         A test that failed fails again, whatever becomes of other tests.
         """
+        if result.get("quick") and not quick:
+            return False
         by = result.get("by")
         digest = self.digests.get(_file_of(by)) if by else self.digest
         return result.get("digest") == digest
@@ -297,15 +307,16 @@ def _digest_of_shared_code(root: Path) -> bytes:
 
 def needs_jit(test: dict) -> bool:
     """Return whether a test is slow or does not run with the JIT off."""
-    return test["seconds"] > QUICK or test["outcome"] == "skipped"
+    return test["processor_seconds"] > QUICK or test["outcome"] == "skipped"
 
 
 def try_mutant(
-    mutant: Mutant, suite: Suite, project: Project, first: str | None
+    mutant: Mutant, suite: Suite, project: Project, first: str | None, quick: bool
 ) -> dict:
     """Return the status of a mutant, and which test killed it.
 
-    `first` is the test that killed it before, if it was run before.
+    `first` is the test that killed it before, if it was run before. With `quick` no test is run
+    with the JIT.
     """
     timed = suite.timed(project)
     names = suite.concerned(mutant, timed)
@@ -315,7 +326,7 @@ def try_mutant(
     if first in parts[1]:
         parts = {1: parts[1], 0: parts[0]}
     for jit, names in parts.items():
-        if not names:
+        if not names or (jit and quick):
             continue
         if jit:
             suite.check_with_jit(timed, project)
@@ -327,7 +338,7 @@ def try_mutant(
         if result["ending"] != "passed":
             status = "killed" if result["ending"] == "failed" else "timeout"
             return {"status": status, "by": result["last"]}
-    return {"status": "survived", "by": None}
+    return {"status": "survived", "by": None, "quick": quick}
 
 
 # ---- all mutants ---------------------------------------------------------------------
@@ -408,6 +419,7 @@ def run(
     function: str = "",
     jobs: int = 1,
     resume: bool = False,
+    quick: bool = False,
     with_listed: bool = False,
     show: Callable[[str], None] = print,
 ) -> Report:
@@ -425,6 +437,7 @@ def run(
     function : only functions whose names begin so
     jobs : copies of the project that are used at the same time
     resume : take results from build/mutants.json
+    quick : leave out the tests that need the JIT, so that more mutants survive
     with_listed : test the mutants of the list too, to see whether they survive
     show : gets a line of text for each survivor
     """
@@ -456,10 +469,11 @@ def run(
         mutant = every[name]
         suite = suites[mutant.file]
         before = memory.results.get(name, {})
-        if not suite.still_holds(before):
+        if not suite.still_holds(before, quick):
             project = projects.get()
             try:
-                result = try_mutant(mutant, suite, project, before.get("by"))
+                by = before.get("by")
+                result = try_mutant(mutant, suite, project, by, quick)
             finally:
                 projects.put(project)
             memory.keep(name, suite.signed(result))
@@ -530,6 +544,7 @@ def main() -> int:
     parser.add_argument("--all", action="store_true", help="test all mutants")
     parser.add_argument("--jobs", type=int, default=1, help="processes at a time")
     parser.add_argument("--resume", action="store_true", help="take kept results")
+    parser.add_argument("--quick", action="store_true", help="without the JIT")
     parser.add_argument("--listed", action="store_true", help="test listed ones too")
     options = parser.parse_args()
     began = time.monotonic()
@@ -540,6 +555,7 @@ def main() -> int:
         function=options.function,
         jobs=options.jobs,
         resume=options.resume,
+        quick=options.quick,
         with_listed=options.listed,
         show=lambda text: print(text, flush=True),
     )
