@@ -2,6 +2,7 @@
 
 import math
 import multiprocessing
+import os
 import pickle
 import warnings
 from concurrent.futures import ThreadPoolExecutor
@@ -1313,6 +1314,16 @@ def test_number_of_threads_does_not_matter(kind):
     one = hamming_histogram(*case, n_threads=1)
     for n_threads in (2, 3, None):
         assert_same(hamming_histogram(*case, n_threads=n_threads), one)
+
+
+def test_the_number_of_cores_is_not_needed(monkeypatch):
+    case = make_case()
+    expected = hamming_histogram(*case, n_threads=1)
+    # As on a system that tells neither which cores may be used nor how many there are.
+    monkeypatch.delattr(os, "sched_getaffinity", raising=False)
+    for n_cores in (None, 2):
+        monkeypatch.setattr(os, "cpu_count", lambda: n_cores)
+        assert_same(hamming_histogram(*case), expected)
 
 
 def test_several_python_threads_agree():
