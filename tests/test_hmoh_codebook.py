@@ -168,6 +168,25 @@ def test_spread_gives_every_new_label_of_an_open_stream_the_best_target_there_is
         assert (inner.max(), np.square(inner).sum()) == best
 
 
+def test_spread_compares_fewer_candidates_for_later_labels_and_then_none(monkeypatch):
+    monkeypatch.setattr(hmoh, "DRAWS", 20)
+    monkeypatch.setattr(hmoh, "FAR_PAIRS", 100)
+    monkeypatch.setattr(hmoh, "FAR_LABELS", 12)
+    drawn = []
+    random_targets = Codebook._random_targets
+
+    def noted_targets(self, n):
+        drawn.append(n)
+        return random_targets(self, n)
+
+    monkeypatch.setattr(Codebook, "_random_targets", noted_targets)
+    # The order is 32, and no two of 20 codes of 20 bits are equal.
+    book = Codebook(20, "spread", None, 0).add(list(range(20)))
+    # The first label has no other to be far from. At most 100 pairs are compared, up to label 12.
+    assert drawn == [20, 20, 20, 20, 20, 16, 14, 12, 11, 10, 9, 8]
+    assert len(book.targets) == 20
+
+
 @pytest.mark.slow
 def test_spread_of_many_classes_stays_quick():
     script = """

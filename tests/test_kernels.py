@@ -14,6 +14,7 @@ from sklearn.base import clone
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.pipeline import FeatureUnion, Pipeline
 from sklearn.preprocessing import normalize
+from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
 import kernels
@@ -532,6 +533,13 @@ def test_scikit_learn_conventions(mapping):
     assert_array_equal(
         clone(mapping).fit_transform(X0, np.zeros(30)), twin.transform(X0)
     )
+
+
+@pytest.mark.parametrize("mapping", MAPS, ids=repr)
+def test_scikit_learn_is_told_that_no_labels_are_needed(mapping):
+    tags = get_tags(mapping)
+    assert not tags.target_tags.required
+    assert tags.transformer_tags is not None
 
 
 def test_unknown_parameters_are_an_error():
