@@ -9,7 +9,7 @@ import textwrap
 import pytest
 from helpers import ROOT
 
-from tools import mutate
+from tools import mutant_tests, mutate
 from tools.mutants import mutants
 
 CORE = ["hmoh.py", "kernels.py", "metrics.py"]
@@ -249,7 +249,7 @@ SURVIVOR = "toy.py:18  known.add(None) -> pass"
 @pytest.fixture
 def toy(tmp_path, monkeypatch):
     """Return the folder of a project with one line that no test needs, and an equivalent mutant."""
-    monkeypatch.setattr(mutate, "LEAST_LIMIT", 2)
+    monkeypatch.setattr(mutant_tests, "LEAST_LIMIT", 2)
     root = tmp_path / "project"
     (root / "tests").mkdir(parents=True)
     (root / "toy.py").write_text(TOY)
