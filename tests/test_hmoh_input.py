@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import scipy.sparse
 from helpers import Affine, assert_helpful, assert_same, multi_stream, stream
+from numpy.testing import assert_array_equal
 from sklearn.utils.validation import check_is_fitted
 
 import hmoh
@@ -351,6 +352,31 @@ def test_a_parameter_changed_on_the_way_is_an_error(name, value, n):
     twin = copy.deepcopy(model).fit(X0, Y0)
     assert twin.get_params()[name] == value and twin.n_seen_ == 60
     assert model.set_params(**{name: old}).partial_fit(X0, Y0).n_seen_ == n + 60
+
+
+def test_a_map_added_to_the_list_on_the_way_is_an_error():
+    model = HMOH(8, [UnitLength()], warmup=20, random_state=0).partial_fit(X0, Y0)
+    model.feature_map.append(RBF(5))
+    before = model.weights_
+    with pytest.raises(ValueError) as caught:
+        model.partial_fit(X0, Y0)
+    assert_helpful(caught.value, "feature_map was [UnitLength()]", "RBF(")
+    assert_array_equal(model.weights_, before)
+
+
+ATTRIBUTES = ["weights_", "targets_", "label_set_targets_", "n_steps_", "memory_"]
+
+
+@pytest.mark.parametrize("name", ATTRIBUTES)
+def test_what_is_learned_can_be_asked_for_when_something_is_learned(name):
+    with pytest.raises(NotFittedError) as caught:
+        getattr(HMOH(8), name)
+    assert_helpful(caught.value, "HMOH", "call fit")
+    # In the warm-up of a map, nothing is learned yet.
+    model = HMOH(8, RBF(40), random_state=0).partial_fit(X0[:30], Y0[:30])
+    with pytest.raises(NotFittedError) as caught:
+        getattr(model, name)
+    assert_helpful(caught.value, "seen 30 of 40 warm-up samples")
 
 
 def test_number_of_threads_may_change_on_the_way():
