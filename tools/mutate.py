@@ -21,6 +21,7 @@ import hashlib
 import json
 import queue
 import sys
+import textwrap
 import threading
 import time
 from collections import Counter
@@ -42,6 +43,10 @@ TESTS = {
     "kernels.py": "tests/test_kernels*.py",
     "metrics.py": "tests/test_metrics*.py",
 }
+LIST_HEAD = """
+# Mutants that no test can kill. python -m tools.mutate leaves them out, and reports stale ones.
+# A reason holds for the mutants below it: file and function, the line (-), what it becomes (+).
+"""
 LEAST_SHARE = 0.95  # of the mutants that must be killed or listed
 
 
@@ -60,7 +65,8 @@ def read_list(path: Path) -> list[Listed]:
     """Return the entries of a list of equivalent mutants.
 
     A reason stands in lines that begin with `#`. It holds for the mutants below it, up to the next
-    reason. A mutant is the file and the function, then the line (-) and what it becomes (+).
+    reason. A mutant is the file and the function, then the line (-) and what it becomes (+). An
+    empty line ends a reason, so that the head of the file is none.
     """
     entries = []
     reason = []
@@ -69,8 +75,8 @@ def read_list(path: Path) -> list[Listed]:
     for number, text in enumerate(path.read_text().splitlines(), start=1):
         mark, _, rest = text.partition(" ")
         if not text.strip():
-            continue
-        if mark == "#":
+            pass
+        elif mark == "#":
             reason = [*reason, rest] if last == "#" else [rest]
         elif mark == "-":
             line = rest
@@ -87,6 +93,27 @@ def read_list(path: Path) -> list[Listed]:
     if without:
         raise ValueError(f"{path} lists {without[0].key} without a reason; give one.")
     return entries
+
+
+def write_list(path: Path, entries: list[Listed]) -> None:
+    """Write entries in the form that `read_list` reads, those with the same reason together."""
+    lines = LIST_HEAD.strip().splitlines()
+    before = (None, None, None)
+    for entry in entries:
+        file, function, old, new = entry.key
+        place = f"{file} {function}".rstrip()
+        if entry.reason != before[0]:
+            lines += [
+                "",
+                *textwrap.wrap(f"# {entry.reason}", 98, subsequent_indent="# "),
+            ]
+        if (entry.reason, place) != before[:2]:
+            lines.append(place)
+        if (entry.reason, place, old) != before:
+            lines.append(f"- {old}")
+        lines.append(f"+ {new}")
+        before = (entry.reason, place, old)
+    path.write_text("\n".join(lines) + "\n")
 
 
 # ---- all mutants ---------------------------------------------------------------------
@@ -293,6 +320,7 @@ def main() -> int:
     parser.add_argument("--jobs", type=int, default=1, help="processes at a time")
     parser.add_argument("--resume", action="store_true", help="take kept results")
     parser.add_argument("--quick", action="store_true", help="without the JIT")
+    parser.add_argument("--prune", action="store_true", help="remove stale entries")
     parser.add_argument("--listed", action="store_true", help="test listed ones too")
     options = parser.parse_args()
     began = time.monotonic()
@@ -307,8 +335,12 @@ def main() -> int:
         with_listed=options.listed,
         show=lambda text: print(text, flush=True),
     )
+    if options.prune:
+        entries = read_list(LISTED)
+        write_list(LISTED, [entry for entry in entries if entry not in report.stale])
     print(f"\n{report}\n{time.monotonic() - began:.0f} seconds")
-    return int(report.share() < LEAST_SHARE or bool(report.stale))
+    is_stale = bool(report.stale) and not options.prune
+    return int(report.share() < LEAST_SHARE or is_stale)
 
 
 if __name__ == "__main__":
