@@ -3,7 +3,7 @@
 PYTHON ?= python3
 PY := .venv/bin/python
 
-.PHONY: help demo test fuzz compare notebooks notebooks-update site bench lab constraints clean
+.PHONY: help demo test fuzz mutants compare notebooks notebooks-update site bench lab constraints clean
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/make \1|\2/' | awk -F'|' '{ printf "%-24s%s\n", $$1, $$2 }'
 
@@ -34,6 +34,9 @@ site: .venv/notebooks.done ## build/site/: the notebooks as they are, as pages t
 
 bench: .venv/all.done ## measure speed side by side with plain numpy and scikit-learn
 	$(PY) -m tools.bench
+
+mutants: .venv/all.done ## make the core wrong in some 300 places, and show what no test notices
+	$(PY) -m tools.mutate --resume
 
 lab: .venv/all.done ## open the notebooks in JupyterLab
 	.venv/bin/jupyter lab --notebook-dir=.

@@ -266,6 +266,17 @@ def test_learning_rate_scales_the_weights_and_leaves_the_codes_alone(
     assert_array_equal(scaled.decision_function(X), values, strict=True)
 
 
+@pytest.mark.parametrize("learning_rate", [1e-30, 1e30])
+def test_learning_rates_from_1e_minus_30_to_1e30_are_possible(learning_rate):
+    X, y = stream()
+    weights = HMOH(8, random_state=0).fit(X, y).weights_
+    model = HMOH(8, learning_rate=learning_rate, random_state=0).fit(X, y)
+    assert_allclose(model.weights_, weights * learning_rate, rtol=1e-6)
+    params = {"learning_rate": learning_rate * (1.01 if learning_rate > 1 else 0.99)}
+    with pytest.raises(ValueError, match=r"learning_rate=.* from 1e-30 to 1e\+30"):
+        model.set_params(**params).fit(X, y)
+
+
 @pytest.mark.parametrize("learning_rate", [1e-60, 1e60])
 def test_a_learning_rate_beyond_float32_is_refused_or_works(learning_rate):
     X, y = stream()

@@ -168,6 +168,25 @@ def test_spread_gives_every_new_label_of_an_open_stream_the_best_target_there_is
         assert (inner.max(), np.square(inner).sum()) == best
 
 
+def test_spread_compares_fewer_candidates_for_later_labels_and_then_none(monkeypatch):
+    monkeypatch.setattr(hmoh, "DRAWS", 20)
+    monkeypatch.setattr(hmoh, "FAR_PAIRS", 100)
+    monkeypatch.setattr(hmoh, "FAR_LABELS", 12)
+    drawn = []
+    random_targets = Codebook._random_targets
+
+    def noted_targets(self, n):
+        drawn.append(n)
+        return random_targets(self, n)
+
+    monkeypatch.setattr(Codebook, "_random_targets", noted_targets)
+    # The order is 32, and no two of 20 codes of 20 bits are equal.
+    book = Codebook(20, "spread", None, 0).add(list(range(20)))
+    # The first label has no other to be far from. At most 100 pairs are compared, up to label 12.
+    assert drawn == [20, 20, 20, 20, 20, 16, 14, 12, 11, 10, 9, 8]
+    assert len(book.targets) == 20
+
+
 @pytest.mark.slow
 def test_spread_of_many_classes_stays_quick():
     script = """
@@ -229,6 +248,16 @@ def test_the_last_unused_codes_are_found(n_tries, monkeypatch):
     # LSH may give two of the first labels the same target, as in the paper.
     assert len(set(targets[8:256])) == 248
     assert len(set(targets)) == 256
+
+
+@pytest.mark.parametrize("n_bits", [1, 2])
+def test_the_last_unused_code_is_found_if_all_bits_differ(n_bits, monkeypatch):
+    monkeypatch.setattr(hmoh, "FREE_TRIES", 1)
+    n_codes = 2**n_bits
+    for seed in range(30):
+        book = Codebook(n_bits, "random", None, seed).add(list(range(3 * n_codes)))
+        targets = {target.tobytes() for target in book.targets.values()}
+        assert len(targets) == n_codes
 
 
 def test_a_target_that_is_taken_does_not_change_the_alignment_of_others():
@@ -465,6 +494,70 @@ def test_spread_says_how_many_draws_it_compared(monkeypatch):
     assert Codebook(6, "spread", None, 0).n_draws == 1
     book = Codebook(50, "spread", 200, 0)
     assert book.add([1, 2]).copy().n_draws == book.n_draws
+
+
+@pytest.mark.parametrize(
+    "n_bits, n_labels, n_draws",
+    [
+        (50, 200, 661),  # 40 x 256 x 50 + 200^2 x 50 / 2 = 1,512,000 nanoseconds
+        (100, 1000, 18),  # 40 x 1,024 x 100 + 1,000^2 x 100 / 2 = 54,096,000
+        (64, 20_000, 1),  # more than a second
+        (6, 10, 2000),  # never more
+    ],
+)
+def test_spread_compares_the_draws_that_an_estimated_second_allows(
+    n_bits, n_labels, n_draws, monkeypatch
+):
+    monkeypatch.setattr(hmoh, "hadamard_product", lambda x: x)
+    monkeypatch.setattr(Codebook, "_score", lambda self, targets: 0)
+    assert Codebook(n_bits, "spread", n_labels, 0).n_draws == n_draws
+
+
+@pytest.mark.parametrize("n_draws", [1, 3])
+def test_spread_has_all_columns_however_few_draws_it_compares(n_draws, monkeypatch):
+    monkeypatch.setattr(hmoh, "DRAWS", n_draws)
+    book = Codebook(6, "spread", 10, 0).add(list(range(16)))
+    assert book.n_draws == n_draws
+    assert book.order == 16
+    assert sorted(book.columns.tolist()) == list(range(16))
+
+
+@pytest.mark.parametrize(
+    "scores, best", [([0, 0, 0], 1), ([0, 1], 2), ([1, 0], 1), ([0, 2, 1, 2], 2)]
+)
+def test_spread_keeps_the_first_of_the_best_draws(scores, best, monkeypatch):
+    draws = []
+    draw = Codebook._draw
+
+    def noted_draw(self, first):
+        draw(self, first)
+        draws.append((self.queue.tolist(), self.lsh))
+
+    def next_score(self, targets):
+        return scores[len(draws) - 2]
+
+    monkeypatch.setattr(Codebook, "_draw", noted_draw)
+    monkeypatch.setattr(Codebook, "_score", next_score)
+    monkeypatch.setattr(hmoh, "DRAWS", len(scores))
+    book = Codebook(6, "spread", 10, 0)
+    # Before them comes the draw that every codebook makes.
+    assert len(draws) == 1 + len(scores)
+    assert book.queue.tolist() == draws[best][0]
+    assert_array_equal(book.lsh, draws[best][1])
+
+
+def test_the_score_of_many_targets_is_that_of_all_pairs():
+    rng = np.random.default_rng(0)
+    book = Codebook(12, "random", 4, 0)
+    for n in (2, 999, 1000, 1001, 2003):
+        T = rng.choice([-1, 1], size=(n, 12)).astype(np.int8)
+        if n == 2003:
+            T[:, :8] = 1  # so that the last rows of a block matter
+        inner = T.astype(int) @ T.T.astype(int)
+        # A target is at distance n_bits from itself, by definition.
+        np.fill_diagonal(inner, -12)
+        least = (12 - inner.max()) // 2
+        assert book._score(T) == (least, -np.square(inner).sum())
 
 
 # ---- several labels per sample -------------------------------------------------------

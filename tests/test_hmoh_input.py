@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import scipy.sparse
 from helpers import Affine, assert_helpful, assert_same, multi_stream, stream
+from numpy.testing import assert_array_equal
 from sklearn.utils.validation import check_is_fitted
 
 import hmoh
@@ -120,6 +121,29 @@ def test_bad_features_cannot_be_encoded(name, use):
     assert_helpful(caught.value, *words)
 
 
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("place", [(0, 0), (100, 7), (149, 63)])
+def test_one_bad_value_is_found_among_many(value, place):
+    # Few values and many, here 9,600, are looked at in two ways.
+    X = np.random.default_rng(0).normal(size=(150, 64)).astype(np.float32)
+    y = np.arange(150) % 4
+    model = HMOH(8, random_state=0).fit(X, y)
+    bad = changed(X, place, value)
+    for call in (lambda: HMOH(8).fit(bad, y), lambda: model.transform(bad)):
+        with pytest.raises(ValueError) as caught:
+            call()
+        assert_helpful(caught.value, f"X[{place[0]}, {place[1]}] is {value}")
+
+
+def test_many_values_may_be_so_large_that_their_sum_overflows():
+    X = np.full((150, 64), 3e38, np.float32)
+    X[::2] *= -1
+    y = np.arange(150) % 2
+    model = HMOH(8, random_state=0).fit(X / 3e38, y)
+    with np.errstate(over="ignore", invalid="ignore"):
+        assert model.transform(X).shape == (150, 1)
+
+
 @pytest.mark.parametrize(
     "use, maps",
     [
@@ -195,6 +219,13 @@ def test_impossible_classes_are_an_error(begun, classes, words):
         model.partial_fit(X0, Y0, classes)
     assert_helpful(caught.value, "classes", *words)
     assert pickle.dumps(model) == before
+
+
+def test_a_matrix_of_two_labels_has_a_target_for_each_and_for_both():
+    Y = np.array([[1, 0], [0, 1], [1, 1]] * 20)
+    model = HMOH(8, random_state=0).fit(X0, Y)
+    assert list(model.targets_) == [0, 1]
+    assert set(model.label_set_targets_) == {(0,), (1,), (0, 1)}
 
 
 def test_classes_of_a_matrix_are_its_columns():
@@ -322,6 +353,31 @@ def test_a_parameter_changed_on_the_way_is_an_error(name, value, n):
     twin = copy.deepcopy(model).fit(X0, Y0)
     assert twin.get_params()[name] == value and twin.n_seen_ == 60
     assert model.set_params(**{name: old}).partial_fit(X0, Y0).n_seen_ == n + 60
+
+
+def test_a_map_added_to_the_list_on_the_way_is_an_error():
+    model = HMOH(8, [UnitLength()], warmup=20, random_state=0).partial_fit(X0, Y0)
+    model.feature_map.append(RBF(5))
+    before = model.weights_
+    with pytest.raises(ValueError) as caught:
+        model.partial_fit(X0, Y0)
+    assert_helpful(caught.value, "feature_map was [UnitLength()]", "RBF(")
+    assert_array_equal(model.weights_, before)
+
+
+ATTRIBUTES = ["weights_", "targets_", "label_set_targets_", "n_steps_", "memory_"]
+
+
+@pytest.mark.parametrize("name", ATTRIBUTES)
+def test_what_is_learned_can_be_asked_for_when_something_is_learned(name):
+    with pytest.raises(NotFittedError) as caught:
+        getattr(HMOH(8), name)
+    assert_helpful(caught.value, "HMOH", "call fit")
+    # In the warm-up of a map, nothing is learned yet.
+    model = HMOH(8, RBF(40), random_state=0).partial_fit(X0[:30], Y0[:30])
+    with pytest.raises(NotFittedError) as caught:
+        getattr(model, name)
+    assert_helpful(caught.value, "seen 30 of 40 warm-up samples")
 
 
 def test_number_of_threads_may_change_on_the_way():

@@ -75,6 +75,15 @@ def perceptrons(memory, n_bits=16, m=5, seed=0):
     return bits
 
 
+@pytest.mark.parametrize("memory, n_averages", [(None, 1), (25, 1), ("auto", 4)])
+@pytest.mark.parametrize("n_bits, n_tiles", [(1, 1), (8, 1), (9, 2), (20, 3)])
+def test_a_state_has_no_padding(memory, n_averages, n_bits, n_tiles):
+    state = hmoh.Perceptrons(n_bits, 5, memory).get_state()
+    assert state["W"].shape == state["V"].shape == (n_bits, 5)
+    assert state["S"].shape == (n_averages, n_bits, 5)
+    assert state["wrong"].shape == (n_tiles, n_averages)
+
+
 @pytest.mark.parametrize("memory", [None, 7, 25, "auto"])
 @pytest.mark.parametrize("done", [5, 10, 25, 80, 90, 160, 170])
 def test_end_of_a_run_agrees_with_naive(memory, done, short_runs):

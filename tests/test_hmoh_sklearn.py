@@ -14,6 +14,7 @@ from sklearn.exceptions import NotFittedError as SklearnNotFittedError
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
+from sklearn.utils import get_tags
 from sklearn.utils.estimator_checks import check_estimator
 
 from hmoh import HMOH
@@ -174,6 +175,15 @@ def test_an_unknown_parameter_is_an_error_and_sets_nothing(name):
     with pytest.raises(ValueError, match=re.escape(repr(name))):
         model.set_params(n_bits=5, **{name: 3})
     assert pickle.dumps(model) == before
+
+
+def test_scikit_learn_is_told_that_labels_are_needed_and_may_be_a_matrix():
+    tags = get_tags(HMOH())
+    assert tags.target_tags.required
+    assert tags.target_tags.two_d_labels
+    assert tags.target_tags.multi_output
+    assert tags.transformer_tags is not None
+    assert tags.estimator_type is None
 
 
 def test_works_in_a_pipeline():

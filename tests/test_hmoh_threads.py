@@ -7,6 +7,7 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 
 import joblib
+import numpy as np
 import pytest
 from helpers import ROOT, assert_same, stream
 from numpy.testing import assert_array_equal
@@ -43,6 +44,32 @@ def test_result_does_not_depend_on_the_number_of_threads(monkeypatch):
 def test_result_does_not_depend_on_a_large_number_of_threads(monkeypatch):
     X, y = stream(8000, 16)
     assert_threads_agree(monkeypatch, X, y, 60, [2, 3, 5, 8])
+
+
+@pytest.mark.parametrize("n_threads", [1, 2, 3, 9])
+@pytest.mark.parametrize("batch", [1, 4])
+def test_steps_are_counted_once_however_many_threads_learn(batch, n_threads):
+    Z, y = stream(10, 3)
+    C = np.random.default_rng(0).choice([-1, 1], size=(4, 24)).astype(np.float32)
+    samples = (Z, y, C, batch)
+    bits = hmoh.Perceptrons(24, 3, None)
+    bits.learn(*samples, n_threads)
+    # 10 samples are 10 steps, or 2 full batches of 4 and one of 2.
+    assert bits.get_state()["steps"] == (10 if batch == 1 else 3)
+    serial = hmoh.Perceptrons(24, 3, None)
+    serial.learn(*samples)
+    assert_array_equal(bits.average(), serial.average())
+    assert np.ptp(bits.average()) > 0
+
+
+def test_the_number_of_cores_is_not_needed(monkeypatch):
+    X, y = stream()
+    expected = HMOH(60, n_threads=1, random_state=0).fit(X, y)
+    # As on a system that tells neither which cores may be used nor how many there are.
+    monkeypatch.delattr(os, "sched_getaffinity", raising=False)
+    for n_cores in (None, 2):
+        monkeypatch.setattr(os, "cpu_count", lambda: n_cores)
+        assert_same(HMOH(60, random_state=0).fit(X, y), expected, X)
 
 
 def test_encoding_from_several_threads_at_once_agrees():

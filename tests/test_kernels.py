@@ -14,6 +14,7 @@ from sklearn.base import clone
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.pipeline import FeatureUnion, Pipeline
 from sklearn.preprocessing import normalize
+from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
 import kernels
@@ -138,6 +139,14 @@ def test_features_lie_between_0_and_1_and_are_1_at_the_anchor(
     Z = rbf.transform(X)
     assert Z.min() >= 0 and Z.max() <= 1
     assert_allclose(Z[:n_anchors].diagonal(), 1, atol=1e-3 if divisor > 10 else 1e-4)
+
+
+@pytest.mark.parametrize("divisor", [1, 100])
+def test_rounding_makes_no_feature_of_many_rows_larger_than_1(divisor):
+    # Products round. Without care the squared distance of a row to itself can be below 0.
+    X = samples(200, 60)
+    Z = RBF(200, divisor).fit(X).transform(X)
+    assert Z.max() == 1
 
 
 @quick
@@ -526,6 +535,13 @@ def test_scikit_learn_conventions(mapping):
     )
 
 
+@pytest.mark.parametrize("mapping", MAPS, ids=repr)
+def test_scikit_learn_is_told_that_no_labels_are_needed(mapping):
+    tags = get_tags(mapping)
+    assert not tags.target_tags.required
+    assert tags.transformer_tags is not None
+
+
 def test_unknown_parameters_are_an_error():
     for mapping in (RBF(), UnitLength()):
         with pytest.raises(ValueError, match="'anchors'"):
@@ -632,6 +648,45 @@ def test_impossible_parameters_are_explained_and_leave_the_map_as_it_was(params,
         rbf.fit(X0)
     assert_helpful(caught.value, f"{name}={params[name]!r}")
     assert pickle.dumps(rbf) == before
+
+
+@pytest.mark.parametrize("divisor", [1e-30, 1e30, np.float64(1e30), 1, np.int32(3)])
+def test_divisors_from_1e_minus_30_to_1e30_are_possible(divisor):
+    eta2 = RBF(6, divisor).fit(X0).eta2_
+    assert eta2 == pytest.approx(RBF(6, 1).fit(X0).eta2_ / float(divisor))
+    assert eta2 > 0
+
+
+@pytest.mark.parametrize("divisor", [0.99e-30, 1.01e30])
+def test_divisors_beyond_1e_minus_30_and_1e30_are_an_error(divisor):
+    with pytest.raises(ValueError) as caught:
+        RBF(6, divisor).fit(X0)
+    assert_helpful(caught.value, f"divisor={divisor}", "from 1e-30 to 1e+30")
+
+
+@pytest.mark.parametrize("largest, is_possible", [(0.9e33, True), (1.1e33, False)])
+def test_anchors_up_to_1e33_are_possible(largest, is_possible):
+    X = np.array([[largest], [0], [largest / 2]])
+    rbf = RBF(2, divisor=1)
+    if is_possible:
+        # In units of the bandwidth, the data are those of any other scale.
+        expected = RBF(2, divisor=1).fit(X / largest).transform(X / largest)
+        assert_allclose(rbf.fit(X).transform(X), expected, rtol=1e-4)
+    else:
+        with pytest.raises(ValueError, match=r"anchors up to 1\.1e"):
+            rbf.fit(X)
+
+
+@pytest.mark.parametrize("limit, outside", [(1e66, 1.01), (1e-66, 0.99)])
+def test_bandwidths_up_to_the_limits_are_possible_and_none_beyond(limit, outside):
+    # Two anchors whose squared distance, divided by the divisor, is the limit itself.
+    X = np.array([[0], [1.5e32 if limit > 1 else 3 * 2.0**-78]], np.float32)
+    squared = float(X[1, 0]) ** 2
+    divisor = squared / limit
+    assert squared / divisor == limit
+    assert RBF(2, divisor).fit(X).eta2_ == limit
+    with pytest.raises(ValueError, match=r"eta\^2 = .* exceed float32"):
+        RBF(2, divisor / outside).fit(X)
 
 
 def test_fewer_samples_than_anchors_are_an_error():

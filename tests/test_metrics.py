@@ -2,6 +2,7 @@
 
 import math
 import multiprocessing
+import os
 import pickle
 import warnings
 from concurrent.futures import ThreadPoolExecutor
@@ -305,6 +306,23 @@ def test_retrieved_stays_exact_for_a_huge_cut_tie():
     assert_near(h.mean_average_precision(100 + q, "retrieved"), expected)
 
 
+@pytest.mark.parametrize("size", [600, 664, 668, 672, 680, 700])
+def test_retrieved_stays_exact_where_the_weights_of_a_cut_tie_pass_1e200(size):
+    # Half of the items are hits, and half of them are retrieved. The number h of hits among
+    # these has a weight of binomial(q, h)^2, which begins at 1 and ends below or above 1e200.
+    q = size // 2
+    h = HammingHistogram(np.array([[size]]), np.array([[q]]))
+    harmonic = sum(Fraction(1, j) for j in range(1, q + 1))
+    total = Fraction(0)
+    for n_hits in range(1, q + 1):
+        # Given their number, the hits are anywhere among the first q.
+        m = Fraction(n_hits - 1, q - 1)
+        total += math.comb(q, n_hits) ** 2 * ((1 - m) * harmonic + m * q) / q
+    expected = total / math.comb(size, q)
+    value = h.mean_average_precision(top=q, normalize="retrieved")
+    assert value == pytest.approx(float(expected), rel=1e-12)
+
+
 def test_map_agrees_with_scikit_learn_where_nothing_ties():
     rng = np.random.default_rng(1)
     distances, relevances = rng.permutation(65), rng.integers(0, 2, (8, 65))
@@ -585,6 +603,49 @@ def test_empty_queries_are_counted_and_left_out_of_map_and_curve():
     assert_near(h.precision_at_k(1), 1 / 3)
 
 
+def test_precision_at_k_of_a_single_query_is_a_share_of_its_first_items():
+    # Distances 0 1 1 1 3 3 with hits at 0, at two of the three 1s, and at one of the two 3s.
+    case = relevance_case([0, 1, 1, 1, 3, 3], [[1, 1, 0, 1, 1, 0]], 4)
+    h = hamming_histogram(*case)
+    shares = [1, (1 + 2 / 3) / 2, (1 + 4 / 3) / 3, 3 / 4, (3 + 1 / 2) / 5, 4 / 6]
+    for k, share in enumerate(shares, start=1):
+        value = h.precision_at_k(k)
+        assert type(value) is float
+        assert_near(value, share)
+        rows = h.precision_at_k(k, per_query=True)
+        assert rows.shape == (1,)
+        assert_near(rows, [share])
+    several = h.precision_at_k([6, 2])
+    assert several.shape == (2,)
+    assert_near(several, [shares[5], shares[1]])
+    rows = h.precision_at_k([6, 2], per_query=True)
+    assert rows.shape == (1, 2)
+    assert_near(rows, [[shares[5], shares[1]]])
+    # A list with one k keeps its axis.
+    assert h.precision_at_k([2]).shape == (1,)
+    assert h.precision_at_k([2], per_query=True).shape == (1, 1)
+
+
+def test_empty_queries_are_those_without_a_relevant_item_and_no_others():
+    items = np.array([[2, 1, 0]] * 4)
+    relevant = np.array([[0, 0, 0], [1, 0, 0], [0, 0, 0], [2, 1, 0]])
+    assert HammingHistogram(items, relevant).n_empty == 2
+    assert HammingHistogram(items[1:2], relevant[1:2]).n_empty == 0
+
+
+@pytest.mark.parametrize("n_bits", [8, 64, 65, 128, 129, 200])
+def test_a_database_of_one_item_is_compared_in_all_bits(n_bits):
+    item = pack(np.ones((1, n_bits), int))
+    queries = pack(np.tril(np.ones((n_bits + 1, n_bits), int), -1))
+    # Query q has its first q bits set, so it is at distance n_bits - q.
+    expected = np.fliplr(np.eye(n_bits + 1, dtype=int))
+    h = hamming_histogram(queries, item, np.zeros(n_bits + 1, int), [0], n_bits)
+    np.testing.assert_array_equal(h.items, expected)
+    np.testing.assert_array_equal(h.relevant, expected)
+    distances, _ = nearest(queries, item, 1)
+    np.testing.assert_array_equal(distances[:, 0], n_bits - np.arange(n_bits + 1))
+
+
 def test_empty_ball_counts_zero():
     h = hamming_histogram(*relevance_case([2, 3], [[1, 1]], n_bits=4))
     assert h.precision_at_radius(1) == 0.0
@@ -683,6 +744,12 @@ def test_area_under_curve_is_the_mean_height(x, y, area):
     assert_near(area_under_curve(np.array(x) * 1000, y), area)
 
 
+@pytest.mark.parametrize("x", [[0, 2, 1], [0, 0, 1], [2, 1, 3], [0, 1, 1]])
+def test_a_curve_needs_x_that_increases_at_every_point(x):
+    with pytest.raises(ValueError, match="x increasing"):
+        area_under_curve(x, [0.5, 0.5, 0.5])
+
+
 # ---- arrays that simply work ---------------------------------------------------------
 
 
@@ -765,6 +832,17 @@ def test_huge_labels_are_compared_exactly(query_type, db_type):
         codes, codes, labels.astype(query_type), labels.astype(db_type)
     )
     assert h.relevant[:, 0].tolist() == [1, 1, 1, 1]
+
+
+@pytest.mark.parametrize("label", [2**63, 2**64 - 1])
+def test_labels_that_int64_cannot_hold_are_an_error(label):
+    codes = np.zeros((2, 1), np.uint8)
+    large = np.array([1, label], np.uint64)
+    small = np.array([1, 2**63 - 1], np.uint64)
+    assert hamming_histogram(codes, codes, small, small).relevant.sum() == 2
+    for labels in [(large, small), (small, large)]:
+        with pytest.raises(ValueError, match=rf"_labels contains {label}; .*2\*\*63"):
+            hamming_histogram(codes, codes, *labels)
 
 
 def test_input_is_left_as_it_was():
@@ -1233,6 +1311,16 @@ def test_number_of_threads_does_not_matter(kind):
     one = hamming_histogram(*case, n_threads=1)
     for n_threads in (2, 3, None):
         assert_same(hamming_histogram(*case, n_threads=n_threads), one)
+
+
+def test_the_number_of_cores_is_not_needed(monkeypatch):
+    case = make_case()
+    expected = hamming_histogram(*case, n_threads=1)
+    # As on a system that tells neither which cores may be used nor how many there are.
+    monkeypatch.delattr(os, "sched_getaffinity", raising=False)
+    for n_cores in (None, 2):
+        monkeypatch.setattr(os, "cpu_count", lambda: n_cores)
+        assert_same(hamming_histogram(*case), expected)
 
 
 def test_several_python_threads_agree():
