@@ -69,7 +69,8 @@ def measure(histogram: HammingHistogram, role: str, n_database: int) -> dict:
         "P@H2": _rounded(histogram.precision_at_radius(2, per_query=True)),
     }
     # The first point's precision counts for all smaller recalls.
-    area = np.trapezoid([precision[0], *precision], [0.0, *recall])
+    heights = np.array([precision[0], *precision])
+    area = (np.diff([0.0, *recall]) * (heights[1:] + heights[:-1]) / 2).sum()
     return {
         **mean,
         "mAP int8": saturated,

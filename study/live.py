@@ -221,7 +221,7 @@ def changed_bits(a: np.ndarray, b: np.ndarray, n_bits: int) -> float:
     >>> changed_bits(np.array([[1]], np.uint8), np.array([[3]], np.uint8), 8)
     0.125
     """
-    return int(np.bitwise_count(a ^ b).sum()) / (len(a) * n_bits)
+    return int(np.unpackbits(a ^ b).sum()) / (len(a) * n_bits)
 
 
 def score(
