@@ -306,6 +306,13 @@ def test_unit_length_rows_have_length_one(seed, offset, d):
     )
 
 
+@pytest.mark.parametrize("value", [0.5, -0.5, 1e-30, -1e30])
+def test_a_row_with_one_value_besides_zeros_has_length_one(value):
+    unit = UnitLength().fit([[-1.0, -1.0, -1.0], [1.0, 1.0, 1.0]])  # the mean is 0
+    Z = unit.transform([[0, value, 0]])
+    assert_array_equal(Z, [[0, np.sign(value), 0]])
+
+
 def test_zero_rows():
     X = np.array([[1.0, 2.0], [3.0, 4.0], [2.0, 3.0]])
     Z = UnitLength().fit(X).transform(X)
@@ -372,6 +379,15 @@ def test_features_of_any_form_work(form, mapping):
     given = form(X)
     assert_array_equal(
         clone(mapping).fit(given).transform(given), clone(mapping).fit(X).transform(X)
+    )
+
+
+@pytest.mark.parametrize("mapping", MAPS, ids=repr)
+def test_features_that_can_become_an_array_work(mapping):
+    X = samples()
+    expected = clone(mapping).fit(X).transform(X)
+    assert_array_equal(
+        clone(mapping).fit(memoryview(X)).transform(memoryview(X)), expected
     )
 
 
@@ -687,6 +703,20 @@ def test_bandwidths_up_to_the_limits_are_possible_and_none_beyond(limit, outside
     assert RBF(2, divisor).fit(X).eta2_ == limit
     with pytest.raises(ValueError, match=r"eta\^2 = .* exceed float32"):
         RBF(2, divisor / outside).fit(X)
+
+
+@pytest.mark.parametrize("center", [1, 0, None, "yes"])
+def test_center_is_true_or_false(center):
+    with pytest.raises(TypeError) as caught:
+        RBF(6, center=center).fit(X0)
+    assert f"center must be True or False, not {center!r}" in str(caught.value)
+
+
+@pytest.mark.parametrize("n_anchors, error", [(0, ValueError), ("3", TypeError)])
+def test_impossible_parameters_have_no_waiting_time(n_anchors, error):
+    with pytest.raises(error) as caught:
+        _ = RBF(n_anchors).n_warmup
+    assert_helpful(caught.value, f"n_anchors={n_anchors!r}")
 
 
 def test_fewer_samples_than_anchors_are_an_error():
