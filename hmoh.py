@@ -1300,7 +1300,7 @@ class OnlineHasher:
         """Return the objects that the parameters, and those of the maps, are now."""
         objects = [getattr(self, name) for name in self._params]
         for part in _named_maps(self.feature_map).values():
-            objects += getattr(part, "__dict__", {}).values()
+            objects += [part, *getattr(part, "__dict__", {}).values()]
         return objects
 
     def _check_unchanged(self) -> None:

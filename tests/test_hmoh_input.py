@@ -529,3 +529,12 @@ def test_a_width_that_changes_from_block_to_block_is_an_error(monkeypatch):
         model.partial_fit(X0, Y0)
     assert_blames_the_map(caught.value)
     assert pickle.dumps(model) == before
+
+
+@pytest.mark.parametrize("change", [lambda maps: maps.append(UnitLength()), list.clear])
+def test_a_list_of_maps_that_is_changed_on_the_way_is_an_error(change):
+    maps = [UnitLength()]
+    model = HMOH(8, maps, warmup=20, random_state=0).partial_fit(X0, Y0)
+    change(maps)
+    with pytest.raises(ValueError, match="feature_map was"):
+        model.partial_fit(X0, Y0)
