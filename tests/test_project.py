@@ -59,6 +59,10 @@ def test_recipes_of_the_readme_run(tmp_path, monkeypatch):
         "db_codes": codes[50:],
         "query_labels": labels[:50],
         "db_labels": labels[50:],
+        "qB": 2.0 * bits[:50] - 1,
+        "rB": 2.0 * bits[50:] - 1,
+        "queryL": np.eye(4)[labels[:50]],
+        "retrievalL": np.eye(4)[labels[50:]],
     }
     readme = str(ROOT / "README.md")
     failed, tried = doctest.testfile(readme, module_relative=False, globs=names)
