@@ -346,6 +346,12 @@ class _Map:
 
     def set_params(self, **params):
         """Set parameters by name: all of them, or none on an error."""
+        self._check_known(params)
+        vars(self).update(params)
+        return self
+
+    def _check_known(self, params: dict) -> None:
+        """Check that these are names of parameters."""
         known = self.get_params()
         for name in params:
             if name not in known:
@@ -353,8 +359,6 @@ class _Map:
                 raise ValueError(
                     f"{type(self).__name__} has no parameter {name!r}; {way}."
                 )
-        vars(self).update(params)
-        return self
 
     def __repr__(self) -> str:
         params = self.get_params(deep=False).items()
@@ -404,10 +408,9 @@ class _Map:
 
         A parameter that is None, which no array can hold, is left out.
         """
-        state = self.get_params()
-        state |= {
-            name: getattr(self, name) for name in self._fitted if hasattr(self, name)
-        }
+        names = list(self.get_params())
+        names += [name for name in self._fitted if hasattr(self, name)]
+        state = {name: getattr(self, name) for name in names}
         return {name: np.asarray(a) for name, a in state.items() if a is not None}
 
     def set_state(self, state: dict[str, np.ndarray]):
@@ -593,6 +596,8 @@ class RBF(_Map):
         self.eta2_ = eta2
         self.mean_ = np.zeros(len(anchors), np.float32)
         if self.center and self.anchors == "kmeans":
+            # Centres are farther from each other than rows are from them. Their own mean
+            # feature would cost .010 mAP on MNIST and .028 on cifar10_vgg16 (32 bits, m = 300).
             Z = self.transform(X[: self.n_warmup])
             self.mean_ = Z.mean(axis=0, dtype=np.float64).astype(np.float32)
         elif self.center:
@@ -716,6 +721,9 @@ class UnitLength(_Map):
 class Concat(_Map):
     """Set the features of several maps side by side.
 
+    ``[UnitLength(), Concat([None, RBF()])]`` gives `HMOH` rows of unit length and their kernel
+    features.
+
     Parameters
     ----------
     maps : list of maps of this file
@@ -768,21 +776,17 @@ class Concat(_Map):
 
     def set_params(self, **params):
         """Set parameters by the names of `get_params`: all of them, or none on an error."""
-        maps = params.pop("maps", self.maps)
-        super(Concat, Concat(maps)).set_params(**params)  # only checks the names
-        for prefix, part in _named(maps).items():
+        new = copy.copy(self)
+        new.maps = params.pop("maps", self.maps)
+        new._check_known(params)
+        for prefix, part in _named(new.maps).items():
             part.set_params(**_pop_prefixed(params, prefix))
-        self.maps = maps
+        self.maps = new.maps
         return self
 
     def _check_params(self) -> None:
-        is_list = isinstance(self.maps, (list, tuple))
-        wrong = (
-            [part for part in self.maps if not isinstance(part, _Map | None)]
-            if is_list
-            else []
-        )
-        if wrong or not _named(self.maps):
+        named = _named(self.maps)
+        if not named or not all(isinstance(part, _Map | None) for part in self.maps):
             way = "pass a list of RBF, UnitLength or None, and at least one map"
             raise TypeError(f"maps={self.maps!r} cannot be set side by side; {way}.")
 
@@ -815,7 +819,9 @@ class Concat(_Map):
     def set_state(self, state: dict[str, np.ndarray]):
         """Make this map equal to the one whose `get_state` gave the state."""
         self._check_params()
-        new = Concat(copy.deepcopy(self.maps))
+        new = copy.copy(self)
+        new.maps = copy.deepcopy(self.maps)
+        vars(new).pop("maps_", None)
         parts = _named(new.maps)
         rest = dict(state)
         for prefix, part in parts.items():
@@ -823,9 +829,7 @@ class Concat(_Map):
         fitted = [part for part in parts.values() if hasattr(part, "n_features_in_")]
         widths = {part.n_features_in_ for part in fitted}
         if rest or len(widths) > 1:
-            reason = (
-                f"it has {min(rest)}" if rest else f"its maps are for {widths} features"
-            )
+            reason = f"its maps have {[*widths]} features and it has {[*rest]} too"
             way = "pass maps of the kinds that were saved, and a file written by save"
             raise ValueError(f"the state is wrong ({reason}); {way}.")
         if len(fitted) == len(parts):
