@@ -809,30 +809,40 @@ class Codebook:
                     return code
         raise AssertionError("there is room, but no code is free")
 
-    def add_sets(self, sets: list[tuple[int, ...]]) -> Codebook:
+    def add_sets(self, sets: list[tuple[int, ...]], fuse: str = "columns") -> Codebook:
         """Return a codebook that has targets for these sets of labels 0..L-1 too (Sec. 3.6).
 
-        The target is the majority of the labels' columns. Ties are set at random so that
-        the code is as balanced as possible.
+        With "columns" the target is the majority of the labels' columns, aligned. With "codes"
+        it is the majority of the labels' targets, which are aligned already. Where nothing is
+        aligned, the two are the same.
         """
         new = self._new(sets)
         if not new:
             return self
         book = self._branch()
         for labels in new:
-            book._append(labels, self._align(_sign(self._votes(labels))))
+            if fuse == "codes":
+                codes = self._table[self.rows(labels), : self.n_bits]
+                target = self._majority(codes, labels)
+            else:
+                which = np.array([self._columns[label] for label in labels])
+                columns = _columns(self.order, which)
+                target = self._align(self._majority(columns, labels))
+            book._append(labels, target)
         return book
 
-    def _votes(self, labels: tuple[int, ...]) -> np.ndarray:
-        """Return the sum of the labels' columns, with some of the ties set to 1."""
-        which = np.array([self._columns[label] for label in labels])
-        votes = _columns(self.order, which).sum(axis=0, dtype=np.int64)
+    def _majority(self, codes: np.ndarray, labels: tuple[int, ...]) -> np.ndarray:
+        """Return the majority of the labels' codes, (k, length) of +1 and -1, in each place.
+
+        Ties are set at random so that the result is as balanced as possible.
+        """
+        votes = codes.sum(axis=0, dtype=np.int64)
         rng = np.random.default_rng([self.seed, *labels])
         tied = rng.permutation(np.flatnonzero(votes == 0))
-        missing = self.order // 2 - np.count_nonzero(votes > 0)
+        missing = len(votes) // 2 - np.count_nonzero(votes > 0)
         n_plus = np.clip(missing, 0, len(tied))
         votes[tied[:n_plus]] = 1
-        return votes
+        return _sign(votes)
 
     def get_state(self) -> dict:
         """Return everything that `from_state` needs, as arrays, numbers and JSON texts."""
@@ -1136,6 +1146,15 @@ def _named_maps(feature_map) -> dict[str, object]:
     return {} if feature_map is None else {"feature_map": feature_map}
 
 
+def _attributes(part) -> list:
+    """Return the objects that the attributes of a map, and of maps within it, are now."""
+    objects = list(getattr(part, "__dict__", {}).values())
+    # `Concat` of kernels.py has a list of maps.
+    for inner in _named_maps(getattr(part, "maps", None)).values():
+        objects += _attributes(inner)
+    return objects
+
+
 def _check_methods(part, *names: str) -> None:
     if isinstance(part, type):
         way = f"pass an instance, such as {part.__name__}()"
@@ -1300,7 +1319,7 @@ class OnlineHasher:
         """Return the objects that the parameters, and those of the maps, are now."""
         objects = [getattr(self, name) for name in self._params]
         for part in _named_maps(self.feature_map).values():
-            objects += [part, *getattr(part, "__dict__", {}).values()]
+            objects += [part, *_attributes(part)]
         return objects
 
     def _check_unchanged(self) -> None:
@@ -2005,8 +2024,11 @@ def _pop_prefixed(state: dict, prefix: str) -> dict:
 class CodebookHasher(OnlineHasher):
     """Base class of the methods that learn the target codes of a Hadamard codebook.
 
-    A method has the parameters `codebook` and `n_classes`, and gets targets by `_targets`.
+    A method has the parameters `codebook` and `n_classes`, and gets targets by `_targets`. It may
+    have the parameter `fuse`.
     """
+
+    fuse = "columns"
 
     def _check_params(self) -> None:
         super()._check_params()
@@ -2014,6 +2036,9 @@ class CodebookHasher(OnlineHasher):
         if self.codebook not in ("random", "ordered", "spread"):
             way = 'pass "random", "ordered" or "spread"'
             raise ValueError(f"codebook={self.codebook!r} is unknown; {way}.")
+        if self.fuse not in ("columns", "codes"):
+            way = 'pass "columns" or "codes"'
+            raise ValueError(f"fuse={self.fuse!r} is unknown; {way}.")
 
     def _start(self, Z: np.ndarray) -> None:
         self._book = self._new_codebook()
@@ -2052,7 +2077,7 @@ class CodebookHasher(OnlineHasher):
             self._book = self._book.add(labels)
         else:
             labels = [tuple(np.flatnonzero(row).tolist()) for row in y]
-            self._book = self._book.add_sets(labels)
+            self._book = self._book.add_sets(labels, self.fuse)
         return self._book.rows(labels)
 
     def __getstate__(self) -> dict:
@@ -2161,6 +2186,11 @@ class HMOH(CodebookHasher):
     n_threads : int, optional
         By default all cores. The result does not depend on it.
     random_state : int, numpy.random.Generator or None
+    fuse : {"columns", "codes"}
+        How a sample with several labels gets its target. "columns" is the paper's: the majority
+        of the labels' Hadamard columns, which is then aligned to the code length. "codes" is ours:
+        the majority of the labels' own targets. They differ only where the code length is not
+        the order of the matrix.
 
     Notes
     -----
@@ -2207,6 +2237,7 @@ class HMOH(CodebookHasher):
         warmup: int | None = None,
         n_threads: int | None = None,
         random_state: int | np.random.Generator | None = None,
+        fuse: str = "columns",
     ):
         self.n_bits = n_bits
         self.feature_map = feature_map
@@ -2219,6 +2250,7 @@ class HMOH(CodebookHasher):
         self.warmup = warmup
         self.n_threads = n_threads
         self.random_state = random_state
+        self.fuse = fuse
 
     @property
     def _update_size(self) -> int:

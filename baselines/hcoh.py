@@ -56,7 +56,7 @@ class HCOH(LinearHasher, CodebookHasher):
     n_bits : int
     learning_rate : float
         eta.
-    codebook, n_classes
+    codebook, n_classes, fuse
         As in `HMOH`.
     feature_map, warmup, random_state
         As in `HMOH`.
@@ -89,6 +89,7 @@ class HCOH(LinearHasher, CodebookHasher):
         n_classes: int | None = None,
         warmup: int | None = None,
         random_state: int | np.random.Generator | None = None,
+        fuse: str = "columns",
     ):
         self.n_bits = n_bits
         self.feature_map = feature_map
@@ -97,6 +98,7 @@ class HCOH(LinearHasher, CodebookHasher):
         self.n_classes = n_classes
         self.warmup = warmup
         self.random_state = random_state
+        self.fuse = fuse
 
     def _check_params(self) -> None:
         super()._check_params()

@@ -77,8 +77,9 @@ def plain(value):
     An object with `get_params`, such as a feature map, becomes its class name and its parameters.
 
     >>> from kernels import RBF
-    >>> plain((RBF(n_anchors=50), np.float32(0.5)))
-    [{'name': 'RBF', 'n_anchors': 50, 'divisor': 10.0, 'center': False}, 0.5]
+    >>> plain((RBF(n_anchors=50), np.float32(0.5)))  # doctest: +NORMALIZE_WHITESPACE
+    [{'name': 'RBF', 'n_anchors': 50, 'divisor': 10.0, 'center': False, 'anchors': 'first',
+      'random_state': None}, 0.5]
     """
     if isinstance(value, np.generic):
         value = value.item()

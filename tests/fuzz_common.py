@@ -12,7 +12,7 @@ import numpy as np
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
 
-from kernels import RBF, UnitLength  # noqa: E402
+from kernels import RBF, Concat, UnitLength  # noqa: E402
 
 # ---- comparisons ---------------------------------------------------------------------
 
@@ -113,6 +113,7 @@ MAPS = {
     "rbf": lambda: RBF(WARMUP),
     "unit": UnitLength,
     "list": lambda: [UnitLength(), RBF(WARMUP, center=True)],
+    "concat": lambda: Concat([None, UnitLength()]),
 }
 WAYS = ("none", "save", "pickle", "copy", "deepcopy")
 

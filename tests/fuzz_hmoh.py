@@ -65,6 +65,15 @@ def check_kernels(case):
         yield same(twin.transform(new), rbf.transform(new))
         again = RBF(m, case["divisor"], case["center"])
         yield same(again.fit_transform(X), rbf.transform(X))
+        params = {"anchors": "kmeans", "random_state": case["seed"]}
+        means = RBF(m, case["divisor"], **params).fit(X)
+        within = np.clip(means.anchors_, X.min(axis=0), X.max(axis=0))
+        yield near(means.anchors_ / case["scale"], within / case["scale"], 1e-4)
+        D = naive.squared_distances(X / case["scale"], means.anchors_ / case["scale"])
+        eta2 = D.mean() * case["scale"] ** 2 / case["divisor"]
+        yield near(means.eta2_ / eta2, 1, 1e-4)
+        expected = rbf_features(new, means.anchors_, means.eta2_)
+        yield near(means.transform(new), expected, 1e-4)
     unit = UnitLength().fit(X)
     mean = np.float64(X).mean(axis=0)
     yield near(unit.mean_ / case["scale"], mean / case["scale"], 1e-6)
@@ -88,6 +97,7 @@ HMOH_CASES = {
     "way": WAYS,
     "batch_size": (1, 1, 2, 3, 7),
     "codebook": ("ordered", "random", "spread"),
+    "fuse": ("columns", "codes"),
     "ensemble": (True, True, False),
     "memory": (None, "auto", 1, 2, 7, 20),
     "known": (None, "classes", "n_classes"),
@@ -133,7 +143,7 @@ def is_exact(case):
 
 def make_hmoh(case, y):
     """Return a new model, and the classes to tell it, or None."""
-    names = ("n_bits", "codebook", "ensemble", "batch_size")
+    names = ("n_bits", "codebook", "fuse", "ensemble", "batch_size")
     params = {name: case[name] for name in names}
     params |= {"random_state": case["seed"], "warmup": WARMUP}
     if case["ensemble"]:
@@ -192,7 +202,7 @@ def check_targets(model, y, n_learned, case, before):
     for label in labels[order:]:
         assert targets[label] not in given or len(given) == 2**n_bits
         given.add(targets[label])
-    if is_multi and order == n_bits:
+    if is_multi and (order == n_bits or case["fuse"] == "codes"):
         for labels, code in model.label_set_targets_.items():
             assert naive.is_majority(code, [targets[label] for label in labels])
     return targets
@@ -203,6 +213,8 @@ def plain_features(X, kind):
     Z = np.float64(X)
     if kind == "shift":
         return 2 * Z - Z[0]
+    if kind == "concat":
+        return np.hstack([Z, plain_features(X, "unit")])
     if kind in ("unit", "list"):
         Z = unit_rows(Z, np.float32(Z[:WARMUP].mean(axis=0)))
     if kind in ("rbf", "list"):

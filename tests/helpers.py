@@ -11,7 +11,7 @@ from hypothesis import settings
 from numpy.testing import assert_array_equal
 
 from hmoh import HMOH, NotFittedError
-from kernels import RBF, UnitLength
+from kernels import RBF, Concat, UnitLength
 
 ROOT = Path(__file__).parents[1]
 JIT_IS_OFF = bool(numba.config.DISABLE_JIT)
@@ -166,7 +166,9 @@ PHASES = {
         "batch_size": 7,
         "codebook": "spread",
     },
+    "multi aligned, codes": {"multi": True, "n_bits": 6, "fuse": "codes"},
     "rbf": {"maps": lambda: RBF(n_anchors=8)},
+    "rbf k-means": {"maps": lambda: RBF(3, 6.0, True, "kmeans", random_state=2)},
     "rbf centred, strings": {
         "maps": lambda: RBF(8, 6.0, center=True),
         "labels": STRINGS,
@@ -180,6 +182,10 @@ PHASES = {
     },
     "unit length": {"maps": UnitLength, "warmup": 15},
     "list": {"maps": lambda: [UnitLength(), RBF(n_anchors=8)], "warmup": 15},
+    "concat": {
+        "maps": lambda: [UnitLength(), Concat([None, RBF(n_anchors=8)])],
+        "warmup": 15,
+    },
     "list of one, multi": {"maps": lambda: [RBF(n_anchors=8)], "multi": True},
 }
 

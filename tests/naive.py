@@ -495,6 +495,38 @@ def eta2(X, n_anchors, divisor):
     return np.mean([np.sum((a - b) ** 2) for a, b in pairs]) / divisor
 
 
+def spread_probability(X, rows):
+    """Return the probability that k-means++ draws these rows of X, in this order."""
+    D = squared_distances(X, X)
+    probability = 1 / len(X)
+    for i in range(1, len(rows)):
+        weights = D[:, rows[:i]].min(axis=1)
+        probability *= weights[rows[i]] / weights.sum()
+    return probability
+
+
+def add_rows(X, nearest, sums, counts):
+    """Add each row to the sum of its centre, and count it there."""
+    for row, k in zip(X.tolist(), nearest.tolist(), strict=True):
+        counts[k] += 1
+        sums[k] += row
+
+
+def lloyd_step(X, centres):
+    """Return each centre moved to the mean of the rows that are nearest to it.
+
+    Centres without rows move to the rows that are farthest from their centres.
+    """
+    D = squared_distances(X, centres)
+    nearest = D.argmin(axis=1)
+    far = sorted(range(len(X)), key=lambda i: -D[i].min())
+    moved = []
+    for k in range(len(centres)):
+        own = X[nearest == k]
+        moved.append(own.mean(axis=0) if len(own) else X[far.pop(0)])
+    return np.array(moved)
+
+
 def exponents(X, A, unit, Z):
     """Set Z[i, k] to -||(x_i - a_k) unit||^2."""
     for i, x in enumerate(X.tolist()):

@@ -486,6 +486,7 @@ WRONG_VALUES = [
     (MIHash(n_bits=0), "n_bits"),
     (BSODH(n_bits=0), "n_bits"),
     (HCOH(codebook="best"), "codebook"),
+    (HCOH(fuse="rows"), "fuse"),
     (HCOH(n_classes=0), "n_classes"),
     (HCOH(n_classes=2), "n_classes"),
     (OSH(loss="log"), "loss"),

@@ -11,7 +11,7 @@ from helpers import ROOT, assert_helpful, multi_stream, stream
 
 from baselines import METHODS
 from hmoh import HMOH
-from kernels import RBF, UnitLength
+from kernels import RBF, Concat, UnitLength
 
 MOST_MEMORY = 200e6  # bytes that a refused file may cost
 
@@ -197,6 +197,9 @@ def test_what_a_method_saves_is_what_its_forms_name(name, tmp_path):
         {"memory": "ever"},
         {"codebook": "plotkin"},
         {"codebook": ["random"]},
+        {"fuse": "rows"},
+        {"fuse": None},
+        {"fuse": ["codes"]},
         {"learning_rate": float("nan")},
         {"learning_rate": "1"},
         {"ensemble": 1},
@@ -358,6 +361,11 @@ MAPS = {
     "n_anchors an array": ("n_anchors", lambda a: np.array([8])),
     "divisor 0": ("divisor", lambda a: a * 0),
     "center a number": ("center", lambda a: np.array(1)),
+    "anchors of no kind": ("anchors", lambda a: np.array("last")),
+    "anchors a list": ("anchors", lambda a: np.array(["first", "kmeans"])),
+    "anchors a number": ("anchors", lambda a: np.array(3)),
+    "random_state negative": ("random_state", lambda a: np.array(-1)),
+    "random_state a text": ("random_state", lambda a: np.array("1")),
     "a name that is a method": ("transform", lambda a: np.arange(3)),
 }
 
@@ -399,6 +407,40 @@ def test_maps_that_do_not_fit_each_other_are_refused(name, value, tmp_path):
     given = [UnitLength(), RBF()]
     assert_refused(tmp_path / "bad.npz", feature_map=given)
     assert not hasattr(given[0], "mean_")
+
+
+@pytest.mark.parametrize(
+    "name, value",
+    [
+        ("maps__1__mean_", np.zeros(4, np.float32)),
+        ("maps__1__mean_", np.zeros((1, 5), np.float32)),
+        ("maps__1__mean_", None),
+        ("maps__2__anchors_", np.zeros((8, 4), np.float32)),
+        ("maps__2__anchors_", np.full((8, 5), np.nan, np.float32)),
+        ("maps__2__anchors_", None),
+        ("maps__2__n_anchors", np.array(9)),
+        ("maps__2__n_anchors", None),
+        ("maps__2__eta2_", np.array(-1.0)),
+        ("maps__0__mean_", np.zeros(5, np.float32)),
+        ("maps__7__mean_", np.zeros(5, np.float32)),
+        ("maps", np.zeros(3)),
+        ("maps_", np.zeros(3)),
+    ],
+    ids=str,
+)
+def test_a_wrong_map_among_maps_side_by_side_is_refused(name, value, tmp_path):
+    maps = Concat([None, UnitLength(), RBF(8)])
+    model = HMOH(8, maps, warmup=20, random_state=0).fit(*stream())
+    arrays = contents(model, tmp_path)
+    full_name = f"feature_map/{name}"
+    if value is None:
+        del arrays[full_name]
+    else:
+        arrays[full_name] = value
+    write(tmp_path / "bad.npz", arrays)
+    given = Concat([None, UnitLength(), RBF()])
+    assert_refused(tmp_path / "bad.npz", feature_map=given)
+    assert not hasattr(given.maps[1], "mean_")
 
 
 # ---- archives ------------------------------------------------------------------------

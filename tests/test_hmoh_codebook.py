@@ -603,12 +603,76 @@ def test_multi_label_targets_are_aligned_as_single_ones():
         assert tuple(book.targets[labels]) in possible
 
 
+@pytest.mark.parametrize("codebook", KINDS)
+@pytest.mark.parametrize("n_bits", [3, 5, 6, 20, 48])
+def test_fused_codes_keep_majorities_of_the_aligned_targets(codebook, n_bits):
+    X, Y = multi_stream(200, n_labels=10)
+    params = {"codebook": codebook, "random_state": 0}
+    model = HMOH(n_bits, fuse="codes", **params).fit(X, Y)
+    sets = model.label_set_targets_
+    assert len(sets) > 30
+    for labels, target in sets.items():
+        codes = [model.targets_[label] for label in labels]
+        assert naive.is_majority(target, codes)
+        if len(labels) == 1:
+            assert_array_equal(target, codes[0])
+    # The labels have the same targets in the paper's order, but many sets have others.
+    paper = HMOH(n_bits, **params).fit(X, Y)
+    assert plain(paper.targets_) == plain(model.targets_)
+    pairs = [
+        (target, paper.label_set_targets_[labels]) for labels, target in sets.items()
+    ]
+    n_other = sum(not np.array_equal(*pair) for pair in pairs)
+    assert n_other > len(sets) / 5
+
+
+@pytest.mark.parametrize("codebook", KINDS)
+@pytest.mark.parametrize("n_bits, n_labels", [(8, 6), (16, 10), (64, 10)])
+def test_where_nothing_is_aligned_fused_codes_are_fused_columns(
+    codebook, n_bits, n_labels
+):
+    X, Y = multi_stream(200, n_labels=n_labels)
+    a, b = (
+        HMOH(n_bits, codebook=codebook, fuse=fuse, random_state=0).fit(X, Y)
+        for fuse in ("columns", "codes")
+    )
+    assert plain(a.label_set_targets_) == plain(b.label_set_targets_)
+    assert_array_equal(a.weights_, b.weights_)
+
+
+# What the code of commit 3e1cdd1, which had no `fuse`, gave for Codebook(5, "random", 6, 0).
+FUSED_BEFORE = {
+    (1, 4): [-1, 1, 1, -1, -1],
+    (0, 1, 2): [-1, 1, 1, -1, -1],
+    (0, 1, 2, 3): [1, 1, 1, 1, -1],
+    (2, 5): [1, 1, 1, 1, -1],
+    (0, 3, 4, 5): [-1, -1, 1, 1, -1],
+}
+
+
+def test_fused_columns_are_what_they_were_before_there_was_a_choice():
+    book = Codebook(5, "random", 6, 0).add(list(range(6)))
+    assert (
+        plain(book.add_sets(list(FUSED_BEFORE)).targets).items() >= FUSED_BEFORE.items()
+    )
+    codes = plain(book.add_sets(list(FUSED_BEFORE), "codes").targets)
+    assert not codes.items() >= FUSED_BEFORE.items()
+
+
 @quick
-@given(st.permutations(range(60)), st.sets(st.integers(1, 59), max_size=5))
-def test_ties_are_drawn_once_per_set_whatever_the_order_of_arrival(order, cuts):
+@given(
+    st.permutations(range(60)),
+    st.sets(st.integers(1, 59), max_size=5),
+    st.sampled_from(["columns", "codes"]),
+    st.sampled_from([16, 12]),
+)
+def test_ties_are_drawn_once_per_set_whatever_the_order_of_arrival(
+    order, cuts, fuse, n_bits
+):
     X, Y = multi_stream(n_labels=10)
-    model = HMOH(16, random_state=0).fit(X, Y)
-    other = feed(HMOH(16, random_state=0), X[order], Y[order], cuts)
+    params = {"n_bits": n_bits, "fuse": fuse, "random_state": 0}
+    model = HMOH(**params).fit(X, Y)
+    other = feed(HMOH(**params), X[order], Y[order], cuts)
     assert plain(other.label_set_targets_) == plain(model.label_set_targets_)
 
 

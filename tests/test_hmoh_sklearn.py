@@ -18,7 +18,7 @@ from sklearn.utils import get_tags
 from sklearn.utils.estimator_checks import check_estimator
 
 from hmoh import HMOH
-from kernels import RBF, UnitLength
+from kernels import RBF, Concat, UnitLength
 
 # ---- scikit-learn --------------------------------------------------------------------
 
@@ -123,12 +123,13 @@ def test_parameters_are_only_stored():
         "warmup",
         "n_threads",
         "random_state",
+        "fuse",
     ]
 
 
 def test_clone_gives_an_unfitted_equal():
     X, y = stream()
-    for maps in (None, RBF(8), [UnitLength(), RBF(8)]):
+    for maps in (None, RBF(8), [UnitLength(), RBF(8)], Concat([None, RBF(8)])):
         model = HMOH(12, maps, codebook="spread", batch_size=3, random_state=4)
         model.fit(X, y)
         twin = clone(model)
@@ -147,7 +148,23 @@ def test_nested_parameters_are_seen_and_set():
     model = HMOH(feature_map=[UnitLength(), RBF(8)])
     assert model.get_params()["feature_map__1__divisor"] == 10
     model.set_params(feature_map__1__divisor=6, feature_map__1__center=True)
-    assert repr(model.feature_map[1]) == "RBF(n_anchors=8, divisor=6, center=True)"
+    assert repr(model.feature_map[1]) == repr(RBF(8, 6, center=True))
+    model = HMOH(feature_map=[UnitLength(), Concat([None, RBF(8)])], warmup=20)
+    assert model.get_params()["feature_map__1__maps__1__divisor"] == 10
+    model.set_params(feature_map__1__maps__1__n_anchors=5)
+    X, y = stream()
+    assert model.fit(X, y).weights_.shape == (X.shape[1] + 5, 32)
+
+
+def test_a_parameter_of_a_map_within_a_map_must_not_change_while_a_model_learns():
+    X, y = stream()
+    maps = [Concat([None, Concat([RBF(8)])])]
+    model = HMOH(8, maps).partial_fit(X, y).partial_fit(X, y)
+    maps[0].maps[1].maps[0].divisor = 3
+    with pytest.raises(ValueError, match="feature_map was"):
+        model.partial_fit(X, y)
+    maps[0].maps[1].maps[0].divisor = 10.0
+    model.partial_fit(X, y)
 
 
 def test_parameters_of_a_pipeline_as_map_are_seen_and_set():

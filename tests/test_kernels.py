@@ -1,6 +1,7 @@
-"""RBF and UnitLength: formulas, scikit-learn, extreme data, states, pipelines, bad input."""
+"""The maps: formulas, k-means, scikit-learn, extreme data, states, pipelines, bad input."""
 
 import copy
+import itertools
 import pickle
 
 import naive
@@ -18,15 +19,28 @@ from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
 import kernels
-from kernels import RBF, NotFittedError, UnitLength
+from kernels import RBF, Concat, NotFittedError, UnitLength
 
 quick = settings(max_examples=25, deadline=None)
-MAPS = [RBF(n_anchors=6), RBF(n_anchors=6, divisor=3, center=True), UnitLength()]
+MAPS = [
+    RBF(n_anchors=6),
+    RBF(n_anchors=6, divisor=3, center=True),
+    RBF(n_anchors=5, center=True, anchors="kmeans", random_state=0),
+    UnitLength(),
+    Concat([None, RBF(n_anchors=6), UnitLength()]),
+]
 X0 = np.random.default_rng(0).normal(size=(30, 4)).astype(np.float32)
 
 
 def samples(n=30, d=4, seed=0):
     return np.random.default_rng(seed).normal(size=(n, d)).astype(np.float32)
+
+
+def blank(mapping):
+    """Return a new map of the same kind with other parameters."""
+    if isinstance(mapping, Concat):
+        return Concat([part and blank(part) for part in mapping.maps])
+    return type(mapping)()
 
 
 def assert_helpful(error, *words):
@@ -98,6 +112,197 @@ def test_exponents_agree_with_naive(n, m, d, scale, offset, unit):
     kernels._exponents(X, A, unit, Z)
     naive.exponents(X, A, unit, expected)
     assert_allclose(Z, expected, rtol=1e-5)
+
+
+# ---- k-means -------------------------------------------------------------------------
+
+
+def blobs(n_blobs=6, n_each=5, d=4):
+    """Return rows in tight groups that are far apart, shuffled, and the means of the groups."""
+    rng = np.random.default_rng(0)
+    groups = 100 * rng.normal(size=(n_blobs, 1, d)) + rng.normal(
+        size=(n_blobs, n_each, d)
+    )
+    groups = groups.astype(np.float32)
+    return rng.permutation(groups.reshape(-1, d)), groups.mean(axis=1)
+
+
+@pytest.mark.parametrize("n, m, d", [(1, 1, 1), (40, 7, 3), (25, 25, 33)])
+@pytest.mark.parametrize("values", [1, 60, 1 << 20])
+def test_the_nearest_agrees_with_naive(n, m, d, values, monkeypatch):
+    monkeypatch.setattr(kernels, "BLOCK_VALUES", values)
+    X = samples(n, d)
+    A = samples(m, d, seed=1)
+    A[: m // 2] = X[: m // 2]
+    nearest, distance = kernels._nearest(X, A)
+    expected = naive.squared_distances(X, A)
+    assert nearest.dtype == np.int64 and distance.dtype == np.float32
+    assert_array_equal(nearest, expected.argmin(axis=1))
+    assert distance.min() >= 0
+    assert_allclose(distance, expected.min(axis=1), rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("n, m, d", [(1, 1, 1), (40, 7, 3), (5, 9, 33)])
+def test_added_rows_agree_with_naive(n, m, d):
+    X = samples(n, d)
+    nearest = np.random.default_rng(1).integers(m, size=n)
+    sums = np.zeros((m, d))
+    counts = np.zeros(m, np.int64)
+    expected = np.zeros((m, d)), np.zeros(m, np.int64)
+    kernels._add_rows(X, nearest, sums, counts)
+    naive.add_rows(X, nearest, *expected)
+    assert_allclose(sums, expected[0], rtol=1e-12, atol=1e-12)
+    assert_array_equal(counts, expected[1])
+
+
+@pytest.mark.parametrize("n_drawn, most", [(2, 256), (4, 256), (4, 1)])
+def test_blocks_of_rows_are_drawn_as_k_means_plus_plus_draws_them(
+    n_drawn, most, monkeypatch
+):
+    monkeypatch.setattr(kernels, "MOST_DRAWN", most)
+    # Two rows are near each other. If the first of them is kept, the second hardly is.
+    X = np.array([[0, 0], [0.2, 0], [2, 0], [0, 3], [1, 1]], np.float32)
+    n_trials = 3000
+    rng = np.random.default_rng(0)
+    counts = {}
+    for _ in range(n_trials):
+        rows = tuple(kernels._spread_rows(X, n_drawn, rng))
+        counts[rows] = counts.get(rows, 0) + 1
+    orders = list(itertools.permutations(range(5), n_drawn))
+    p = np.array([naive.spread_probability(X, rows) for rows in orders])
+    assert p.sum() == pytest.approx(1)
+    found = np.array([counts.get(rows, 0) for rows in orders])
+    assert found.sum() == n_trials
+    # Within five standard deviations, or few of a rare order.
+    bound = 5 * np.sqrt(n_trials * p * (1 - p)) + 3
+    assert (np.abs(found - n_trials * p) < bound).all()
+
+
+@pytest.mark.parametrize("start", [[0, 1, 2, 3], [0, 0, 0, 7], [5, 5, 5, 5]])
+@pytest.mark.parametrize("n_steps", [1, 2, 3])
+def test_steps_of_lloyd_agree_with_naive_also_where_centres_have_no_rows(
+    start, n_steps, monkeypatch
+):
+    X = samples(20, 3)
+    monkeypatch.setattr(kernels, "LLOYD_STEPS", n_steps)
+    monkeypatch.setattr(kernels, "_spread_rows", lambda X, n, rng: start)
+    expected = X[start]
+    for _ in range(n_steps):
+        expected = naive.lloyd_step(X, expected)
+    centres = kernels._k_means(X, len(start), None)
+    assert centres.dtype == np.float32
+    assert len(np.unique(centres, axis=0)) == len(start)
+    assert_allclose(centres, expected, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("scale, offset", [(1, 0), (1, 3000), (1e-30, 0), (1e25, 0)])
+def test_k_means_finds_the_means_of_groups(seed, scale, offset):
+    X, means = blobs()
+    X = (X * np.float64(scale) + offset).astype(np.float32)
+    rbf = RBF(6, anchors="kmeans", random_state=seed).fit(X)
+    found = (rbf.anchors_.astype(np.float64) - offset) / scale
+    order = naive.squared_distances(means, found).argmin(axis=1)
+    assert sorted(order) == list(range(6))
+    assert_allclose(found[order], means, rtol=1e-4, atol=1e-3)
+
+
+@pytest.mark.parametrize("n_rows, n_anchors", [(30, 1), (30, 4), (30, 30), (100, 7)])
+def test_with_k_means_bandwidth_and_mean_come_from_the_rows(n_rows, n_anchors):
+    X = samples(n_rows)
+    center = n_anchors > 1
+    rbf = RBF(n_anchors, 3.0, center, anchors="kmeans", random_state=0).fit(X)
+    assert rbf.anchors_.shape == (n_anchors, 4)
+    D = naive.squared_distances(X, rbf.anchors_)
+    assert rbf.eta2_ == pytest.approx(D.mean() / 3, rel=1e-5)
+    mean = naive.rbf(X[: 5 * n_anchors], rbf.anchors_, rbf.eta2_).mean(axis=0)
+    assert_allclose(rbf.mean_, mean * center, rtol=1e-4, atol=1e-6)
+    expected = naive.rbf(X, rbf.anchors_, rbf.eta2_) - rbf.mean_
+    assert_allclose(rbf.transform(X), expected, rtol=1e-4, atol=1e-6)
+
+
+def test_k_means_is_seeded_and_looks_at_five_rows_for_an_anchor():
+    X = samples(100)
+
+    def anchors(random_state, rows=X, **params):
+        rbf = RBF(8, anchors="kmeans", random_state=random_state, **params)
+        return rbf.fit(rows).anchors_.tolist()
+
+    assert anchors(3) == anchors(3) == anchors(3, X[:40]) == anchors(3, center=True)
+    assert anchors(3) != anchors(4)
+    assert anchors(None) != anchors(None)
+    assert anchors(3) != anchors(3, X[:39])
+    first = RBF(8, random_state=3).fit(X)
+    assert_array_equal(first.anchors_, X[:8])
+
+
+@pytest.mark.parametrize("n_distinct", [2, 3, 20])
+def test_k_means_of_fewer_different_rows_than_anchors_takes_some_twice(n_distinct):
+    X = np.repeat(samples(n_distinct), 20, axis=0)
+    rbf = RBF(30, anchors="kmeans", random_state=0).fit(
+        np.random.default_rng(0).permutation(X)
+    )
+    nearest = naive.squared_distances(rbf.anchors_, X[::20]).min(axis=1)
+    if n_distinct < 20:
+        assert_allclose(nearest, 0, atol=1e-10)
+    assert np.isfinite(rbf.transform(X)).all()
+
+
+# ---- side by side --------------------------------------------------------------------
+
+
+def test_concat_sets_features_side_by_side():
+    X, new = samples(), samples(seed=1)
+    both = Concat([None, RBF(6, center=True), UnitLength()])
+    Z = both.fit(X).transform(new)
+    rbf = RBF(6, center=True).fit(X)
+    assert_array_equal(Z[:, :4], new)
+    assert_array_equal(Z[:, 4:10], rbf.transform(new))
+    assert_array_equal(Z[:, 10:], UnitLength().fit(X).transform(new))
+    assert Z.dtype == np.float32 and Z.flags.c_contiguous
+    assert (both.n_features_in_, both.n_features_out_) == (4, 14)
+    assert not hasattr(both.maps[1], "anchors_")  # copies are fitted
+
+
+def test_parameters_of_maps_side_by_side_have_names():
+    both = Concat([None, RBF(6), Concat([RBF(3)])])
+    params = both.get_params()
+    assert params["maps__1__n_anchors"] == 6
+    assert params["maps__2__maps__0__n_anchors"] == 3
+    assert list(both.get_params(deep=False)) == ["maps"]
+    both.set_params(maps__1__n_anchors=5, maps__2__maps__0__divisor=2)
+    assert both.maps[1].n_anchors == 5 and both.maps[2].maps[0].divisor == 2
+    with pytest.raises(ValueError, match="maps__0__n_anchors"):
+        both.set_params(maps__1__n_anchors=4, maps__0__n_anchors=4)
+    assert both.maps[1].n_anchors == 5
+    both.set_params(maps=[RBF(2)], maps__0__n_anchors=8)
+    assert repr(both) == f"Concat(maps=[{RBF(8)!r}])"
+
+
+@pytest.mark.parametrize(
+    "maps",
+    [[], None, 3, RBF(), [None], [RBF], [RBF(), "unit"], [[RBF()]], {"a": RBF()}],
+)
+def test_what_cannot_be_set_side_by_side_is_explained(maps):
+    both = Concat([RBF(3)]).fit(X0).set_params(maps=maps)
+    before = pickle.dumps(both)
+    for use in (
+        lambda: both.fit(X0),
+        lambda: both.n_warmup,
+        lambda: both.set_state({}),
+    ):
+        with pytest.raises(TypeError) as caught:
+            use()
+        assert_helpful(caught.value, f"maps={maps!r}")
+    assert pickle.dumps(both) == before
+
+
+def test_a_map_that_cannot_be_fitted_leaves_the_others_as_they_were():
+    both = Concat([UnitLength(), RBF(6)]).fit(X0)
+    before = pickle.dumps(both)
+    with pytest.raises(ValueError, match="too few"):
+        both.fit(X0[:5] + 1)
+    assert pickle.dumps(both) == before
 
 
 # ---- independent oracles -------------------------------------------------------------
@@ -189,15 +394,17 @@ def test_far_from_each_other_the_features_differ(offset):
 
 
 @pytest.mark.parametrize("scale", [1e-30, 1e-12, 1e12, 1e30])
-def test_rbf_of_tiny_or_huge_features_is_right_or_an_error(scale):
+@pytest.mark.parametrize("anchors", ["first", "kmeans"])
+def test_rbf_of_tiny_or_huge_features_is_right_or_an_error(scale, anchors):
     X = samples()
     scaled = X.astype(float) * scale
+    rbf = RBF(6, anchors=anchors, random_state=0)
     try:
-        Z = RBF(6).fit(scaled).transform(scaled)
+        Z = rbf.fit(scaled).transform(scaled)
     except ValueError as error:
         assert_helpful(error)
     else:
-        assert_allclose(Z, RBF(6).fit(X).transform(X), atol=1e-4)
+        assert_allclose(Z, rbf.fit(X).transform(X), atol=1e-4)
 
 
 @pytest.mark.parametrize("scale", [1e-30, 1e-12, 1e12, 1e30])
@@ -268,9 +475,10 @@ def test_few_rows_have_the_features_of_many_far_away(scale, center, monkeypatch)
 
 @pytest.mark.parametrize("scale", [1e-43, 1e-36, 1e35, 3e38])
 @pytest.mark.parametrize("offset", [0, 1])
-def test_features_at_the_limits_of_float32_are_an_error(scale, offset):
+@pytest.mark.parametrize("anchors", ["first", "kmeans"])
+def test_features_at_the_limits_of_float32_are_an_error(scale, offset, anchors):
     X = np.random.default_rng(0).uniform(-1, 1, size=(30, 4)) * 0.5 + offset * 0.5
-    rbf = RBF(6).fit(X0)
+    rbf = RBF(6, anchors=anchors).fit(X0)
     before = pickle.dumps(rbf)
     with pytest.raises(ValueError) as caught:
         rbf.fit(X * scale)
@@ -339,9 +547,10 @@ def test_equal_anchors_are_fine_if_the_rest_differs():
 )
 def test_equal_samples_are_an_error(row, n_anchors, n_more):
     n_rows = max(2, n_anchors + n_more)
-    with pytest.raises(ValueError) as caught:
-        RBF(n_anchors).fit([row] * n_rows)
-    assert_helpful(caught.value, f"all {n_rows} samples are equal")
+    for anchors in ("first", "kmeans"):
+        with pytest.raises(ValueError) as caught:
+            RBF(n_anchors, anchors=anchors).fit([row] * n_rows)
+        assert_helpful(caught.value, f"all {n_rows} samples are equal")
 
 
 def test_waiting_times():
@@ -349,7 +558,10 @@ def test_waiting_times():
     assert RBF(7).set_params(n_anchors=9).n_warmup == 9
     # One anchor alone gives no bandwidth.
     assert RBF(1).n_warmup == 2
+    assert RBF(7, anchors="kmeans").n_warmup == 35
     assert UnitLength().n_warmup == 1000
+    assert Concat([None, RBF(7), RBF(9)]).n_warmup == 9
+    assert Concat([UnitLength(), RBF(300, anchors="kmeans")]).n_warmup == 1500
 
 
 @pytest.mark.parametrize("mapping", MAPS, ids=repr)
@@ -416,10 +628,11 @@ def test_a_state_makes_another_map_equal(mapping, fitted, tmp_path):
     )
     np.savez(tmp_path / "state.npz", **state)
     with np.load(tmp_path / "state.npz", allow_pickle=False) as file:
-        twin = type(mapping)()
+        twin = blank(mapping)
         assert twin.set_state(dict(file)) is twin
     assert repr(twin) == repr(mapping)
-    assert {type(value) for value in twin.get_params().values()} <= {int, float, bool}
+    kinds = {int, float, bool, str, type(None), list, RBF, UnitLength}
+    assert {type(value) for value in twin.get_params().values()} <= kinds
     if fitted:
         assert_array_equal(twin.transform(X), mapping.transform(X))
     assert_array_equal(twin.fit(X).transform(X), clone(mapping).fit(X).transform(X))
@@ -445,14 +658,45 @@ def without(name, state):
         (RBF(), {"n_anchors": np.array(3)}),
         (UnitLength(), {"mean_": np.zeros(3), "other": np.zeros(3)}),
         (RBF(), without("eta2_", RBF(6).fit(X0).get_state())),
+        (RBF(), without("divisor", RBF(6).fit(X0).get_state())),
+        (RBF(), RBF(6).get_state() | {"anchors": np.array("last")}),
+        (RBF(), RBF(6).get_state() | {"anchors": np.array(["first"])}),
+        (RBF(), RBF(6).get_state() | {"random_state": np.array(-1)}),
+        (RBF(), RBF(6).get_state() | {"random_state": np.array(1.5)}),
+        (Concat([None, RBF()]), RBF(6).fit(X0).get_state()),
+        (Concat([RBF()]), Concat([RBF(6), None, RBF(6)]).fit(X0).get_state()),
+        (
+            Concat([RBF(), UnitLength()]),
+            {
+                **Concat([RBF(6), UnitLength()]).fit(X0).get_state(),
+                "maps__1__mean_": np.zeros(3, np.float32),
+            },
+        ),
     ],
 )
 def test_a_foreign_state_is_an_error(mapping, state):
     before = pickle.dumps(mapping)
     with pytest.raises(ValueError) as caught:
         mapping.set_state(state)
-    assert_helpful(caught.value, type(mapping).__name__)
+    assert_helpful(caught.value, "state")
     assert pickle.dumps(mapping) == before
+
+
+def test_a_state_of_an_older_file_gets_the_defaults_of_new_parameters():
+    rbf = RBF(6, 3.0, center=True).fit(X0)
+    state = rbf.get_state()
+    assert set(state) == {"n_anchors", "divisor", "center", "anchors", *RBF._fitted}
+    twin = RBF(4, anchors="kmeans", random_state=3).set_state(without("anchors", state))
+    assert repr(twin) == repr(rbf)
+    assert_array_equal(twin.transform(X0), rbf.transform(X0))
+
+
+def test_a_concat_of_maps_of_which_one_is_not_fitted_is_not_fitted():
+    state = Concat([RBF(6), UnitLength()]).fit(X0).get_state()
+    twin = Concat([RBF(), UnitLength()]).set_state(without("maps__1__mean_", state))
+    assert not hasattr(twin, "n_features_in_")
+    with pytest.raises(NotFittedError):
+        twin.transform(X0)
 
 
 def assign(rbf):
@@ -559,12 +803,12 @@ def test_scikit_learn_is_told_that_no_labels_are_needed(mapping):
 
 
 def test_unknown_parameters_are_an_error():
-    for mapping in (RBF(), UnitLength()):
-        with pytest.raises(ValueError, match="'anchors'"):
-            mapping.set_params(anchors=3)
+    for mapping in (RBF(), UnitLength(), Concat([RBF()])):
+        with pytest.raises(ValueError, match="'gamma'"):
+            mapping.set_params(gamma=3)
     rbf = RBF(5)
-    with pytest.raises(ValueError, match="'anchors'"):
-        rbf.set_params(n_anchors=3, anchors=3)
+    with pytest.raises(ValueError, match="'gamma'"):
+        rbf.set_params(n_anchors=3, gamma=3)
     assert rbf.n_anchors == 5
 
 
@@ -654,6 +898,9 @@ def test_another_width_is_an_error(mapping):
         ({"n_anchors": 1, "center": True}, ValueError),
         *[({"divisor": value}, ValueError) for value in (0, -1, np.nan, np.inf)],
         *[({"divisor": value}, TypeError) for value in ("10", None, [1.0], 1j)],
+        *[({"anchors": value}, ValueError) for value in ("last", None, 3)],
+        *[({"random_state": value}, ValueError) for value in (-1, 2**63)],
+        *[({"random_state": value}, TypeError) for value in (1.5, True, "0")],
     ],
 )
 def test_impossible_parameters_are_explained_and_leave_the_map_as_it_was(params, error):

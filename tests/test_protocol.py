@@ -282,6 +282,7 @@ def test_a_record_holds_parameters_as_values_and_not_as_texts(small):
     }
     record = protocol.run("HMOH", "mnist", 16, 0, params=params, n_threads=2)
     rbf = {"name": "RBF", "n_anchors": 20, "divisor": 2.0, "center": False}
+    rbf |= {"anchors": "first", "random_state": None}
     assert record["params"] == {"ensemble": False, "feature_map": rbf}
     settings = record["settings"]
     assert settings["ensemble"] is False
