@@ -21,7 +21,7 @@ LSH(n_bits=32, feature_map=UnitLength(), warmup=None, random_state=0)
 `BEYOND` has methods of our own in the same form. They are not in the paper.
 
 >>> BEYOND["HadamardRidge"]("mnist", n_bits=32).ridge
-0.01
+0.001
 
 To add a method, write its class in a new file of this folder, with `LinearHasher` of linear.py
 as base class and `OSH` as an example. Import it below, and add it to `__all__` and `METHODS`.

@@ -24,6 +24,7 @@ __all__ = ["HadamardRidge"]
 
 BLOCK = 512  # samples that are added to the sums at a time
 LEAST_RIDGE = 1e-8  # a smaller one is lost in the rounding of the sums
+NEVER = 2**62  # a memory that no stream reaches
 LARGEST = 1e100  # of a sum in a file; the square of float32 times any count is smaller
 
 
@@ -112,13 +113,13 @@ class HadamardRidge(CodebookHasher):
         "_recent_rows",
     )
     # W, computed from the sums when a code is asked for.
-    _solution = None
+    _hashing = None
 
     def __init__(
         self,
         n_bits: int = 32,
         feature_map=None,
-        ridge: float = 0.01,
+        ridge: float = 1e-3,
         memory: int | None = None,
         codebook: str = "random",
         n_classes: int | None = None,
@@ -154,7 +155,7 @@ class HadamardRidge(CodebookHasher):
         # The samples of the last block, and the rows of their targets.
         self._recent = np.zeros((0, m), np.float32)
         self._recent_rows = np.zeros(0, np.int64)
-        self._solution = None
+        self._hashing = None
 
     def _learn(self, Z: np.ndarray, y: np.ndarray) -> None:
         rows = self._target_rows(y)
@@ -172,7 +173,7 @@ class HadamardRidge(CodebookHasher):
         if gram is not None:
             self._gram = gram
             self._sums = sums
-        self._solution = None
+        self._hashing = None
 
     def _blocks(
         self, Z: np.ndarray, rows: np.ndarray
@@ -212,10 +213,10 @@ class HadamardRidge(CodebookHasher):
         if self.memory is None:
             return 1.0, np.ones(n)
         decay = 1 - 1 / self.memory
-        last = max(self._n_summed + n, self.memory)
         # The age of a sample counts from sample `memory` on, where forgetting begins.
         position = self._n_summed + np.arange(n + 1)
-        age = last - np.maximum(position, self.memory)
+        position = np.maximum(position, min(int(self.memory), NEVER))
+        age = position[-1] - position
         weight = decay ** age.astype(np.float64)
         return float(weight[0]), np.sqrt(weight[1:])
 
@@ -226,10 +227,10 @@ class HadamardRidge(CodebookHasher):
         if self._n_summed + len(self._recent) == 0:
             reason = "this model has learned from no sample"
             raise NotFittedError(f"{reason}; pass some to partial_fit.")
-        if self._solution is None:
+        if self._hashing is None:
             # Another thread may do the same for the same state. The results are equal.
-            self._solution = self._solve().astype(np.float32)
-        return self._solution
+            self._hashing = self._solve().astype(np.float32)
+        return self._hashing
 
     def _solve(self) -> np.ndarray:
         """Return the solution of the normal equations, (m, n_bits) float64."""
@@ -283,7 +284,7 @@ class HadamardRidge(CodebookHasher):
         book = model._new_codebook()
         book = book.add([key for key in keys if not isinstance(key, tuple)])
         model._book = book.add_sets([key for key in keys if isinstance(key, tuple)])
-        model._solution = None
+        model._hashing = None
         return model
 
     def blank(self) -> HadamardRidge:
@@ -343,7 +344,7 @@ class HadamardRidge(CodebookHasher):
         model._sums = sums
         model._n_summed += other._n_summed + len(other._recent)
         model.n_seen_ += other.n_seen_
-        model._solution = None
+        model._hashing = None
         self.__dict__ = vars(model)
         return self
 
