@@ -26,6 +26,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from test_crafted_files import assert_refused, contents, with_value, write
 from test_hmoh_input import BAD_CALLS, BAD_FEATURES, M0, X0, Y0
+from test_hmoh_sklearn import Frame
 
 from baselines import HadamardRidge, hadamard_ridge
 from hmoh import HMOH, NotFittedError
@@ -247,14 +248,11 @@ def test_new_classes_come_at_any_time(short_blocks):
 
 def test_the_array_of_the_caller_may_change_afterwards(short_blocks):
     X, y = stream()
+    expected = HadamardRidge(8, random_state=0).partial_fit(X, y).weights_
     model = HadamardRidge(8, random_state=0).partial_fit(X, y)
-    expected = model.weights_
-    model.partial_fit(X[:5], y[:5])
-    twin = HadamardRidge(8, random_state=0).partial_fit(X, y)
     X[:] = 7
     y[:] = 0
-    twin._hashing = None
-    assert_array_equal(twin.weights_, expected)
+    assert_array_equal(model.weights_, expected)
 
 
 # ---- merging -------------------------------------------------------------------------
@@ -399,8 +397,7 @@ def test_models_that_cannot_be_merged_are_refused_with_the_reason(case):
 
 
 def test_columns_of_other_names_are_not_merged():
-    pandas = pytest.importorskip("pandas")
-    frames = [pandas.DataFrame(X1, columns=list(names)) for names in ("abcde", "abcdf")]
+    frames = [Frame(X1, list(names)) for names in ("abcde", "abcdf")]
     ours, theirs = pair(streams=[(frame, Y1) for frame in frames])
     with pytest.raises(ValueError) as caught:
         ours.merge(theirs)
