@@ -112,8 +112,6 @@ class HadamardRidge(CodebookHasher):
         "_recent",
         "_recent_rows",
     )
-    # W, computed from the sums when a code is asked for.
-    _hashing = None
 
     def __init__(
         self,
@@ -155,7 +153,8 @@ class HadamardRidge(CodebookHasher):
         # The samples of the last block, and the rows of their targets.
         self._recent = np.zeros((0, m), np.float32)
         self._recent_rows = np.zeros(0, np.int64)
-        self._hashing = None
+        # W, from when it is first asked for. Every other state has a dictionary of its own.
+        self._hashing = {}
 
     def _learn(self, Z: np.ndarray, y: np.ndarray) -> None:
         rows = self._target_rows(y)
@@ -173,7 +172,7 @@ class HadamardRidge(CodebookHasher):
         if gram is not None:
             self._gram = gram
             self._sums = sums
-        self._hashing = None
+        self._hashing = {}
 
     def _blocks(
         self, Z: np.ndarray, rows: np.ndarray
@@ -227,10 +226,10 @@ class HadamardRidge(CodebookHasher):
         if self._n_summed + len(self._recent) == 0:
             reason = "this model has learned from no sample"
             raise NotFittedError(f"{reason}; pass some to partial_fit.")
-        if self._hashing is None:
+        if "W" not in self._hashing:
             # Another thread may do the same for the same state. The results are equal.
-            self._hashing = self._solve().astype(np.float32)
-        return self._hashing
+            self._hashing["W"] = self._solve().astype(np.float32)
+        return self._hashing["W"]
 
     def _solve(self) -> np.ndarray:
         """Return the solution of the normal equations, (m, n_bits) float64."""
@@ -284,7 +283,7 @@ class HadamardRidge(CodebookHasher):
         book = model._new_codebook()
         book = book.add([key for key in keys if not isinstance(key, tuple)])
         model._book = book.add_sets([key for key in keys if isinstance(key, tuple)])
-        model._hashing = None
+        model._hashing = {}
         return model
 
     def blank(self) -> HadamardRidge:
@@ -344,7 +343,7 @@ class HadamardRidge(CodebookHasher):
         model._sums = sums
         model._n_summed += other._n_summed + len(other._recent)
         model.n_seen_ += other.n_seen_
-        model._hashing = None
+        model._hashing = {}
         self.__dict__ = vars(model)
         return self
 
@@ -416,6 +415,10 @@ class HadamardRidge(CodebookHasher):
         if "_gram" in state:
             _, state["_sums"] = self._copied_sums()
         return state
+
+    def _restore(self, state: dict) -> None:
+        super()._restore(state)
+        self._hashing = {}
 
     def _forms(self, m: int, labels: Form) -> dict[str, Form]:
         total = Form("float64", (m, m), -LARGEST, LARGEST)

@@ -31,7 +31,6 @@ from test_hmoh_sklearn import Frame
 from baselines import HadamardRidge, hadamard_ridge
 from hmoh import HMOH, NotFittedError
 from kernels import RBF, UnitLength
-from metrics import mean_average_precision
 
 MEMORIES = [None, 1, 2, 7, 16, 25, 60, 10**6, 10**30]
 
