@@ -10,6 +10,7 @@ import naive
 import numpy as np
 import pytest
 from helpers import (
+    JIT_IS_OFF,
     STRINGS,
     Affine,
     assert_helpful,
@@ -31,6 +32,9 @@ from test_hmoh_sklearn import Frame
 from baselines import HadamardRidge, hadamard_ridge
 from hmoh import HMOH, NotFittedError
 from kernels import RBF, UnitLength
+from metrics import mean_average_precision
+from study.datasets import Dataset, load, split
+from tools.choose_ridge import held_out_scores
 
 MEMORIES = [None, 1, 2, 7, 16, 25, 60, 10**6, 10**30]
 
@@ -712,4 +716,66 @@ def test_a_parameter_changed_on_the_way_is_an_error(name, value):
         assert_helpful(caught.value, name, repr(value))
 
 
+# ---- the choice of the ridge ---------------------------------------------------------
+
+
+def test_the_ridge_is_chosen_on_the_stream_alone():
+    X, y = stream(400, 8)
+    data = Dataset("small", X, y, np.arange(0), 40, 160, "mnist")
+    parts = split(data, seed=0)
+    assert len(parts.stream) == 160
+    # Whoever looks at another sample gets an error.
+    X[np.setdiff1d(np.arange(400), parts.stream)] = np.nan
+    with pytest.raises(ValueError, match="nan"):
+        HadamardRidge(32).fit(X[parts.queries], y[parts.queries])
+    ridges = (1e-3, 1e6)
+    hmoh, scores = held_out_scores(data, 0, lambda: RBF(20), ridges, n_queries=30)
+    assert 0.25 < hmoh < 1
+    learned, queries, database = np.split(parts.stream, [80, 110])
+    for ridge, score in zip(ridges, scores, strict=True):
+        model = HadamardRidge(32, RBF(20), ridge=ridge, random_state=0)
+        model.fit(X[learned], y[learned])
+        codes = [model.transform(X[rows]) for rows in (queries, database)]
+        expected = mean_average_precision(*codes, y[queries], y[database])
+        assert score == pytest.approx(expected)
+    assert scores[0] != scores[1]
+
+
 # ---- MNIST ---------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def mnist():
+    data = load("mnist")
+    return data.features, data.labels, split(data, seed=0)
+
+
+def score(model, mnist):
+    X, y, parts = mnist
+    codes = [model.transform(X[rows]) for rows in (parts.queries, parts.database)]
+    return mean_average_precision(*codes, y[parts.queries], y[parts.database])
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(JIT_IS_OFF, reason="the feature map is slow without the JIT")
+def test_mnist_at_32_bits(mnist):
+    X, y, parts = mnist
+    model = HadamardRidge(32, RBF(300, divisor=6.0), random_state=0)
+    model.fit(X[parts.stream], y[parts.stream])
+    assert 0.87 < score(model, mnist) < 0.91
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(JIT_IS_OFF, reason="the feature map is slow without the JIT")
+def test_five_digits_of_mnist_that_come_late_are_learned_with_a_memory(mnist):
+    X, y, parts = mnist
+    few = parts.database[y[parts.database] < 5][:10_000]
+    ten = parts.database[~np.isin(parts.database, few)][-10_000:]
+    scores = []
+    for memory in (None, 3000):
+        maps = RBF(300, divisor=6.0)
+        model = HadamardRidge(32, maps, memory=memory, random_state=0)
+        model.partial_fit(X[few], y[few]).partial_fit(X[ten], y[ten])
+        scores.append(score(model, mnist))
+    assert scores[1] > 0.8
+    assert scores[1] > scores[0] + 0.02
