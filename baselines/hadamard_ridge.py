@@ -41,8 +41,8 @@ class HadamardRidge(CodebookHasher):
         (G + lambda I) W = S^T C,    G = sum_i z_i z_i^T,    S_k = the sum of z_i of class k ,
 
     where row k of C is the target code of class k. Of several labels, each distinct set is a
-    class. trace(G) / m is the sum over the samples of the mean square of a feature. So W does not
-    depend on the length of the stream, and the codes do not depend on the scale of the features.
+    class. trace(G) / m is the sum over the samples of the mean square of a feature. So the effect
+    of the ridge depends neither on the length of the stream nor on the scale of the features.
 
     Only G and S are kept. They do not depend on target codes or code length, so `recoded` gives
     the model of another length or codebook without the stream. They are sums, so the order of the
@@ -65,10 +65,10 @@ class HadamardRidge(CodebookHasher):
     features would rather have .03 to .1. With them the method is about as good as HMOH, and worse
     on MNIST. `python -m tools.choose_ridge` prints the table.
 
-    Cost: m^2 multiplications per sample, in matrix products of float64. The perceptron of HMOH
-    needs m r to 3 m r. A solution needs about m^3 / 3 + m^2 r more. It is computed when a code is
-    asked for, and kept until the next sample. The state has 8 m (m + classes) bytes, where HMOH
-    has 16 m r.
+    Cost: m^2 / 2 multiplications per sample, in matrix products of float64. The perceptron of
+    HMOH needs m r to 3 m r, of float32. A solution needs about m^3 / 3 + m^2 r more. It is computed
+    when a code is asked for, and kept until the next sample. The state has 8 m (m + classes) bytes,
+    and the last block up to 2,048 m, where HMOH has 16 m r.
 
     Parameters
     ----------
@@ -415,7 +415,14 @@ class HadamardRidge(CodebookHasher):
             way = "pass all labels as classes at the first call of both"
             raise ValueError(f"{reason} ({ours[:5]} and {theirs[:5]} first); {way}.")
 
-    # Files.
+    # Copies and files.
+
+    def __getstate__(self) -> dict:
+        state = super().__getstate__()
+        if "_hashing" in state:
+            # Another thread may write into the other one.
+            state["_hashing"] = {}
+        return state
 
     def _state(self) -> dict:
         state = super()._state()

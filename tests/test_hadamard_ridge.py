@@ -567,6 +567,15 @@ def test_learned_arrays_are_replaced_not_written_into(n, short_blocks):
         assert_array_equal(before[name], state[name])
 
 
+def test_a_model_that_has_encoded_is_pickled_like_one_that_has_not():
+    X, y = stream()
+    model = HadamardRidge(8, random_state=0).partial_fit(X, y)
+    before = pickle.dumps(model)
+    codes = model.transform(X)
+    assert pickle.dumps(model) == before
+    assert_array_equal(pickle.loads(before).transform(X), codes)
+
+
 # Learned from 60 samples in blocks of 16: 48 are in the sums, and 12 wait.
 WRONG_ENTRIES = {
     "not symmetric": ("_gram", with_value((0, 1), 1e3)),
