@@ -308,6 +308,7 @@ class HadamardRidge(CodebookHasher):
         """Return a model that learns apart from this one."""
         model = self._snapshot()._shallow_copy()
         model._check_unchanged()
+        # The two may learn in two threads, so they share no table.
         model._book = model._book.copy()
         model.feature_map = copy.deepcopy(model.feature_map)
         model.feature_map_ = copy.deepcopy(model.feature_map_)

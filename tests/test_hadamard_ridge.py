@@ -262,7 +262,7 @@ def test_the_array_of_the_caller_may_change_afterwards(short_blocks):
 
 
 @pytest.mark.parametrize("kind", ["labels", "strings", "sets"])
-def test_seven_shards_merged_equal_one_stream(kind):
+def test_seven_shards_merged_equal_one_stream(kind, tmp_path):
     X, y = multi_stream(3000, 12) if kind == "sets" else stream(3000, 12)
     if kind == "strings":
         y = STRINGS[y]
@@ -271,8 +271,11 @@ def test_seven_shards_merged_equal_one_stream(kind):
     merged = None
     for rows in np.array_split(np.random.default_rng(0).permutation(len(X)), 7):
         shard = HadamardRidge(32, random_state=0).partial_fit(X[rows], y[rows], classes)
+        shard.transform(X[:1])  # a solution that is kept must not outlive the merge
         merged = shard if merged is None else merged.merge(shard)
     assert merged.n_seen_ == 3000
+    merged.save(tmp_path / "merged.npz")
+    assert_same_state(HadamardRidge.load(tmp_path / "merged.npz"), merged)
     assert plain(merged.targets_) == plain(whole.targets_)
     assert plain(merged.label_set_targets_) == plain(whole.label_set_targets_)
     assert_near(merged, whole, X)
@@ -399,6 +402,16 @@ def test_models_that_cannot_be_merged_are_refused_with_the_reason(case):
     assert [pickle.dumps(model) for model in (ours, theirs)] == before
 
 
+def test_targets_of_a_file_that_differ_are_not_merged(tmp_path):
+    ours, theirs = pair()
+    arrays = contents(theirs, tmp_path)
+    name = "model/codebook_targets"
+    write(tmp_path / "other.npz", arrays | {name: -arrays[name]})
+    with pytest.raises(ValueError) as caught:
+        ours.merge(HadamardRidge.load(tmp_path / "other.npz"))
+    assert_helpful(caught.value, "target codes differ")
+
+
 def test_columns_of_other_names_are_not_merged():
     frames = [Frame(X1, list(names)) for names in ("abcde", "abcdf")]
     ours, theirs = pair(streams=[(frame, Y1) for frame in frames])
@@ -485,6 +498,7 @@ def test_recoded_models_are_those_of_the_same_stream(kind, short_blocks):
         recoded = model.recoded(**params)
         assert_same_state(expected, recoded)
         assert_array_equal(recoded.weights_, expected.weights_)
+        recoded = pickle.loads(pickle.dumps(recoded))
         for one in (expected, recoded):
             one.partial_fit(X[:20] + 1, y[::-1][:20])
         assert_same_state(expected, recoded)
