@@ -55,7 +55,8 @@ class HadamardRidge(CodebookHasher):
 
     Samples enter the sums in blocks of 512, counted from the start of the stream. Those of the
     last, incomplete block are kept, and are added when W is asked for. So the cuts between calls
-    have no effect, not even on the rounding.
+    have no effect, not even on the rounding. Only a feature map may round differently in calls of
+    few samples, as `RBF` does up to 16.
 
     The default ridge was chosen on four sets that ship with the project (MNIST and three
     stand-ins), at 32 bits, with two seeds, for `UnitLength` alone and before a centred `RBF` of
