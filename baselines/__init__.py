@@ -18,6 +18,11 @@ LSH(n_bits=32, feature_map=UnitLength(), warmup=None, random_state=0)
 >>> sorted(METHODS)
 ['AdaptHash', 'BSODH', 'FROSH', 'HCOH', 'HMOH', 'LSH', 'MIHash', 'OKH', 'OSH', 'SketchHash']
 
+`BEYOND` has methods of our own in the same form. They are not in the paper.
+
+>>> BEYOND["HadamardRidge"]("mnist", n_bits=32).ridge
+0.001
+
 To add a method, write its class in a new file of this folder, with `LinearHasher` of linear.py
 as base class and `OSH` as an example. Import it below, and add it to `__all__` and `METHODS`.
 `METHODS_AS_PUBLISHED` then has it too.
@@ -35,6 +40,7 @@ from hmoh import HMOH, OnlineHasher
 from kernels import RBF, UnitLength
 
 from .bsodh import BSODH
+from .hadamard_ridge import HadamardRidge
 from .hcoh import HCOH
 from .lsh import LSH
 from .mihash import MIHash
@@ -43,6 +49,7 @@ from .pairwise import OKH, AdaptHash
 from .sketching import FROSH, SketchHash
 
 __all__ = [
+    "BEYOND",
     "BSODH",
     "FROSH",
     "HCOH",
@@ -54,6 +61,7 @@ __all__ = [
     "PAPER_DATASETS",
     "PUBLISHED_FAULTS",
     "AdaptHash",
+    "HadamardRidge",
     "MIHash",
     "SketchHash",
 ]
@@ -128,6 +136,13 @@ METHODS: dict[str, Callable] = {
             None,
         ),
         learning_rate=(0.5, 0.01, 0.1, 0.1),
+    ),
+}
+
+# Our own methods, with one setting for all data sets.
+BEYOND: dict[str, Callable] = {
+    "HadamardRidge": _as_in_paper(
+        HadamardRidge, feature_map=[UnitLength(), RBF(n_anchors=1000, center=True)]
     ),
 }
 

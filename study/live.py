@@ -335,7 +335,7 @@ def run(
     n_bits: int = 32,
     **options,
 ) -> dict:
-    """Return the record of a method of `METHODS`, with the paper's parameters, on one of `STREAMS`.
+    """Return the record of a method with the paper's parameters, on one of `STREAMS`.
 
     ``label`` is the name in tables, by default the method. ``params`` are other parameters of the
     model, but not the feature map. The stream has n arrivals. The other options are of `follow`.

@@ -20,13 +20,13 @@ from fuzz_common import (
 )
 
 import kernels
-from baselines import METHODS
+from baselines import BEYOND, METHODS, hadamard_ridge
 from hmoh import NotFittedError
 
 # ---- the other methods against their plain twins, and in any cutting -----------------
 
 BASELINES = {
-    "method": tuple(METHODS),
+    "method": tuple(METHODS | BEYOND),
     "n": range(1, 40),
     "d": range(2, 7),
     "n_bits": range(1, 10),
@@ -48,7 +48,7 @@ def make_baseline(case):
     n_bits = case["n_bits"]
     if name in ("SketchHash", "FROSH"):
         n_bits = min(n_bits, case["d"])
-    model = METHODS[name]("mnist", n_bits, case["seed"])
+    model = (METHODS | BEYOND)[name]("mnist", n_bits, case["seed"])
     params = {
         "OSH": {"loss": ("hinge", "boost")[variant]},
         "OKH": {"n_anchors": batch, "aggressiveness": (0.01, np.inf)[variant]},
@@ -65,6 +65,7 @@ def make_baseline(case):
             "gradient": ("true", "published")[variant],
         },
         "HMOH": {"batch_size": batch},
+        "HadamardRidge": {"ridge": 0.1, "memory": (None, batch)[variant]},
     }
     model.set_params(
         feature_map=MAPS[case["maps"]](), warmup=WARMUP, **params.get(name, {})
@@ -79,7 +80,8 @@ def check_baselines(case):
     X = (X + rng.normal(size=X.shape).astype(np.float32)) / 4
     maps = MAPS[case["maps"]]
     # One way to compute kernel features, because two ways differ in rounding.
-    with setting(kernels, FEW_ROWS=10**6):
+    few_rows = setting(kernels, FEW_ROWS=10**6)
+    with few_rows, setting(hadamard_ridge, BLOCK=case["batch"]):
         whole = make_baseline(case).partial_fit(X, y)
         model = make_baseline(case)
         start = 0
@@ -154,12 +156,16 @@ def lsh_twin(model, X, y, is_same, related):
     return hyperplanes(model, X.shape[1]), lambda W: W
 
 
-def hcoh_twin(model, X, y, is_same, related):
+def targets_of(model, y):
+    """Return the target code of every sample."""
     if y.ndim == 2:
         rows = [tuple(np.flatnonzero(row).tolist()) for row in y]
-        C = np.array([model.label_set_targets_[row] for row in rows])
-    else:
-        C = np.array([model.targets_[label] for label in y.tolist()])
+        return np.array([model.label_set_targets_[row] for row in rows])
+    return np.array([model.targets_[label] for label in y.tolist()])
+
+
+def hcoh_twin(model, X, y, is_same, related):
+    C = targets_of(model, y)
     rate = model.learning_rate
     return hyperplanes(model, X.shape[1]), lambda W: naive.delta_rule(X, C, rate, W.T).T
 
@@ -227,6 +233,13 @@ def mihash_twin(model, X, y, is_same, related):
     return hyperplanes(model, X.shape[1]), learn
 
 
+def ridge_twin(model, X, y, is_same, related):
+    C = targets_of(model, y)
+    W = naive.hadamard_ridge(X, C, model.ridge, model.memory)
+    # It does not depend on a start.
+    return W, lambda start: W
+
+
 TWINS = {
     "LSH": lsh_twin,
     "HCOH": hcoh_twin,
@@ -235,4 +248,5 @@ TWINS = {
     "OKH": okh_twin,
     "BSODH": bsodh_twin,
     "MIHash": mihash_twin,
+    "HadamardRidge": ridge_twin,
 }

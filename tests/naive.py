@@ -921,3 +921,41 @@ def bsodh(X, same, related, W, batch, ridge, fit_weight, similar, dissimilar):
         W = fit_weight * inverse @ Xs @ Bs.T
         last = new, Bs
     return W
+
+
+# ---- baselines/hadamard_ridge.py -----------------------------------------------------
+
+
+def solve(A, B):
+    """Return X with A X = B by Gaussian elimination, as lists of rows."""
+    n = len(A)
+    rows = [list(map(float, [*A[i], *B[i]])) for i in range(n)]
+    for k in range(n):
+        pivot = max(range(k, n), key=lambda i: abs(rows[i][k]))
+        rows[k], rows[pivot] = rows[pivot], rows[k]
+        for i in range(n):
+            if i != k:
+                factor = rows[i][k] / rows[k][k]
+                rows[i] = [
+                    a - factor * b for a, b in zip(rows[i], rows[k], strict=True)
+                ]
+    return [[value / rows[k][k] for value in rows[k][n:]] for k in range(n)]
+
+
+def hadamard_ridge(Z, C, ridge, memory=None):
+    """Return W (m, n_bits) from samples Z with targets C, one for each sample.
+
+    G and B are the averages of z z^T and z c^T, which forget from sample `memory` on.
+    """
+    m = len(Z[0])
+    G = np.zeros((m, m))
+    B = np.zeros((m, len(C[0])))
+    for t in range(1, len(Z) + 1):
+        z = np.asarray(Z[t - 1], np.float64)
+        rate = max(1 / t, 1 / (memory or t))
+        G += (np.outer(z, z) - G) * rate
+        B += (np.outer(z, C[t - 1]) - B) * rate
+    mean_square = sum(G[j, j] for j in range(m)) / m
+    for j in range(m):
+        G[j, j] += ridge * mean_square
+    return np.array(solve(G, B))

@@ -14,6 +14,7 @@ from sklearn.base import clone
 
 import baselines
 from baselines import (
+    BEYOND,
     BSODH,
     HCOH,
     LSH,
@@ -22,6 +23,7 @@ from baselines import (
     OSH,
     PAPER_DATASETS,
     PUBLISHED_FAULTS,
+    HadamardRidge,
     MIHash,
     SketchHash,
     bsodh,
@@ -49,6 +51,10 @@ SMALL = {
         **{"n_bits": 9, "reservoir": 20, "update_every": 7} | more
     ),
     "BSODH": lambda **more: BSODH(**{"n_bits": 9, "batch": 16} | more),
+    "HadamardRidge": lambda **more: HadamardRidge(**{"n_bits": 9} | more),
+    "HadamardRidge with memory": lambda **more: HadamardRidge(
+        **{"n_bits": 9, "memory": 30} | more
+    ),
 }
 SUPERVISED = [name for name in SMALL if name != "LSH"]
 
@@ -485,6 +491,7 @@ WRONG_VALUES = [
     (OSH(n_bits=0), "n_bits"),
     (MIHash(n_bits=0), "n_bits"),
     (BSODH(n_bits=0), "n_bits"),
+    (HadamardRidge(n_bits=0), "n_bits"),
     (HCOH(codebook="best"), "codebook"),
     (HCOH(fuse="rows"), "fuse"),
     (HCOH(n_classes=0), "n_classes"),
@@ -499,6 +506,8 @@ WRONG_VALUES = [
     (MIHash(gradient="exact"), "gradient"),
     (BSODH(batch=0), "batch"),
     (BSODH(ridge=0), "ridge"),
+    (HadamardRidge(ridge=0), "ridge"),
+    (HadamardRidge(memory=0), "memory"),
     (BSODH(fit_weight=0), "fit_weight"),
     (BSODH(similar=-1), "similar"),
 ]
@@ -718,6 +727,23 @@ def test_settings_of_the_paper():
         assert repr(model) == repr(type(model)(32, UnitLength(), random_state=0))
     with pytest.raises(ValueError, match="no data set 'imagenet'; pass one of cifar10"):
         METHODS["LSH"]("imagenet", 8, 0)
+
+
+@pytest.mark.parametrize("dataset_name", PAPER_DATASETS)
+@pytest.mark.parametrize("name", BEYOND)
+def test_our_own_methods_have_one_setting_and_are_not_among_the_papers(
+    name, dataset_name
+):
+    assert len(METHODS) == 10 and name not in METHODS
+    model = BEYOND[name](dataset_name, 16, 0)
+    assert type(model).__name__ == name and type(model) is getattr(baselines, name)
+    assert model.n_bits == 16 and model.random_state == 0
+    model._check_params()
+    other = BEYOND[name]("mnist", 16, 0)
+    assert repr(model) == repr(other)
+    assert model.feature_map is not other.feature_map
+    with pytest.raises(ValueError, match="no data set 'imagenet'"):
+        BEYOND[name]("imagenet", 8)
 
 
 # The parameters of the published benchmark that are not the paper's method.

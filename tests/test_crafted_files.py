@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from helpers import ROOT, assert_helpful, multi_stream, stream
 
-from baselines import METHODS
+from baselines import BEYOND, METHODS
 from hmoh import HMOH
 from kernels import RBF, Concat, UnitLength
 
@@ -74,6 +74,7 @@ def assert_refused(path, kind=HMOH, feature_map=None):
 
 # ---- every entry of every method, damaged in every way --------------------------------
 
+ALL = METHODS | BEYOND
 SMALL = {
     "HMOH": {"batch_size": 7},
     "SketchHash": {"sketch_size": 20, "sketch_batch": 25},
@@ -90,7 +91,7 @@ FREE = {"_classes", "_X", "sketch_"}
 def learned(name, multi=False):
     """Return a model that has learned, and in which samples wait if the method lets them."""
     X, y = multi_stream(n=61, d=6) if multi else stream(n=61, d=6)
-    model = METHODS[name]("mnist", 5, random_state=0)
+    model = ALL[name]("mnist", 5, random_state=0)
     model.set_params(feature_map=None, **SMALL.get(name, {}))
     return model.partial_fit(X, y if model.needs_labels else None)
 
@@ -123,7 +124,7 @@ def damages(name, a):
 
 
 @pytest.mark.parametrize("multi", [False, True])
-@pytest.mark.parametrize("name", METHODS)
+@pytest.mark.parametrize("name", ALL)
 def test_every_damaged_entry_of_every_method_is_refused(name, multi, tmp_path):
     model = learned(name, multi)
     if multi and not model.needs_labels:
@@ -157,7 +158,7 @@ def test_every_damaged_entry_of_every_method_is_refused(name, multi, tmp_path):
     assert n_cases >= 25
 
 
-@pytest.mark.parametrize("name", METHODS)
+@pytest.mark.parametrize("name", ALL)
 def test_what_a_method_saves_is_what_its_forms_name(name, tmp_path):
     model = learned(name)
     arrays = contents(model, tmp_path)

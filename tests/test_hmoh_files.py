@@ -22,7 +22,7 @@ from helpers import (
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.preprocessing import StandardScaler
 
-from baselines import HCOH, METHODS
+from baselines import BEYOND, HCOH, METHODS
 from hmoh import HMOH, Codebook, NotFittedError
 from kernels import RBF, UnitLength
 
@@ -133,14 +133,15 @@ SMALL = {
     "MIHash": {"reservoir": 50},
     "BSODH": {"batch": 50},
     "HMOH": {"feature_map": RBF(8)},
+    "HadamardRidge": {"feature_map": RBF(8)},
 }
 
 
 @pytest.mark.parametrize("n", [1, 130])  # before anything is learned, and after
-@pytest.mark.parametrize("name", METHODS)
+@pytest.mark.parametrize("name", METHODS | BEYOND)
 def test_every_attribute_of_a_model_is_a_parameter_or_saved(name, n, tmp_path):
     X, y = stream(400, 20)
-    model = METHODS[name]("mnist", n_bits=8, random_state=0)
+    model = (METHODS | BEYOND)[name]("mnist", n_bits=8, random_state=0)
     model.set_params(warmup=100, **SMALL.get(name, {}))
     model.partial_fit(X[:n], y[:n])
     known = {*model.get_params(deep=False), *model._saved, *NOT_SAVED}

@@ -17,6 +17,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils import get_tags
 from sklearn.utils.estimator_checks import check_estimator
 
+from baselines import HadamardRidge
 from hmoh import HMOH
 from kernels import RBF, Concat, UnitLength
 
@@ -25,12 +26,16 @@ from kernels import RBF, Concat, UnitLength
 # Checks that fail, and why. Every other check passes.
 DECLARED = {
     "HMOH": {"check_estimators_nan_inf": "its labels are floats, which HMOH refuses"},
+    "HadamardRidge": {"check_estimators_nan_inf": "as for HMOH"},
     "RBF": {},
     "UnitLength": {},
 }
 
 
-@pytest.mark.parametrize("estimator", [HMOH(8, random_state=0), RBF(2), UnitLength()])
+@pytest.mark.parametrize(
+    "estimator",
+    [HMOH(8, random_state=0), HadamardRidge(8, random_state=0), RBF(2), UnitLength()],
+)
 def test_the_checks_of_scikit_learn_pass_but_for_the_declared(estimator):
     with warnings.catch_warnings():
         # The classes do not inherit from scikit-learn's, so that their files do not need it.

@@ -16,7 +16,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from baselines import METHODS, PUBLISHED_FAULTS
+from baselines import BEYOND, METHODS, PUBLISHED_FAULTS
 from hmoh import HMOH
 from kernels import RBF, UnitLength
 from metrics import HammingHistogram, hamming_histogram
@@ -184,6 +184,17 @@ def test_a_run_with_checkpoints_learns_the_same(short, method, name, published):
     # On nuswide HMOH has no map, so it encodes after the first sample.
     assert (record["stream"][0] is None) == ((method, name) != ("HMOH", "reuters10"))
     assert record["stream"][-1] == whole["mAP"]
+
+
+@pytest.mark.parametrize("method", BEYOND)
+def test_our_own_methods_run_with_checkpoints(short, method):
+    params = {"feature_map": RBF(20), "warmup": 60}
+    whole = protocol.run(method, "mnist", 8, 3, params=params)
+    options = {"params": params, "checkpoints": [59, 151, 300]}
+    record = protocol.run(method, "mnist", 8, 3, **options)
+    assert_same_run(record, whole)
+    assert record["method"] == method
+    assert record["stream"][0] is None and record["stream"][-1] == whole["mAP"]
 
 
 @pytest.mark.parametrize("batch_size", [1, 7, 100])

@@ -52,21 +52,23 @@ assert indices.tolist() == [[0, 1]]
 }
 BASELINES = """
 import numpy as np
-from baselines import METHODS
+from baselines import BEYOND, METHODS
 rng = np.random.default_rng(0)
 y = np.arange(120) % 4
 X = np.eye(4, 30)[y] + 0.1 * rng.normal(size=(120, 30))
 # The paper's settings are for more samples than these.
 small = {"warmup": 60, "batch": 40, "reservoir": 20, "sketch_size": 20}
-small |= {"n_anchors": 10, "feature_map__n_anchors": 10}
-for name, make in METHODS.items():
+small |= {"n_anchors": 10, "feature_map__n_anchors": 10, "feature_map__1__n_anchors": 10}
+for name, make in (METHODS | BEYOND).items():
     model = make("mnist", n_bits=8, random_state=0)
     known = model.get_params()
     model.set_params(**{key: small[key] for key in small if key in known})
     codes = model.fit(X, y).transform(X)
     assert codes.shape == (120, 1), name
     model.save("model.npz")
-    loaded = type(model).load("model.npz", type(model.feature_map)())
+    maps = model.feature_map
+    new = [type(part)() for part in maps] if isinstance(maps, list) else type(maps)()
+    loaded = type(model).load("model.npz", new)
     assert np.array_equal(loaded.transform(X), codes), name
 """
 SCALING = """
