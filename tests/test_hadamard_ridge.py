@@ -33,8 +33,8 @@ from baselines import HadamardRidge, hadamard_ridge
 from hmoh import HMOH, NotFittedError
 from kernels import RBF, UnitLength
 from metrics import mean_average_precision
+from study.choose_ridge import held_out_scores
 from study.datasets import Dataset, load, split
-from tools.choose_ridge import held_out_scores
 
 MEMORIES = [None, 1, 2, 7, 16, 25, 60, 10**6, 10**30]
 

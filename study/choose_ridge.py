@@ -1,4 +1,4 @@
-"""Choose the default ridge of HadamardRidge on held-out halves: python -m tools.choose_ridge
+"""Choose the default ridge of HadamardRidge on held-out halves: python -m study.choose_ridge
 
 A model learns from the first half of a stream. In the second half, 1,000 samples are queries, and
 the others are the database. The queries and the rest of the database of the paper's protocol have
