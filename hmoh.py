@@ -78,6 +78,8 @@ FREE_TRIES = 16  # random codes that are tried to find one that no label has
 HORIZONS = (None, 100_000, 10_000, 1_000)  # that memory="auto" chooses from
 LOOK = 64  # "auto" looks at one of so many steps
 LATELY = 256  # "auto" judges by about so many looks
+MOST_BITS = 1 << 16  # of a model in a file that has not started
+MOST_ALIGNED = 1 << 26  # entries of the Wlsh of such a model; it may have twice as many
 SAVED_VERSION = 3  # of the files that `save` writes; versions 1 and 2 can still be read
 
 
@@ -1727,6 +1729,8 @@ class OnlineHasher:
             if version == 1 and head["started"]:
                 model._rebuild(state)
             model._check_state(state, head["started"])
+            if not head["started"]:
+                model._check_size(state)
         for prefix, part in maps.items():
             part.set_state(_part(arrays, prefix))
         if head["started"]:
@@ -1778,6 +1782,14 @@ class OnlineHasher:
         check_forms({name: state[name] for name in state if name not in common}, forms)
         if "_y" in state:
             check_labels(state["_y"], len(state["_y"]), "_y")
+
+    def _check_size(self, state: dict) -> None:
+        """Check that a model of a file would not ask for gigabytes when it starts.
+
+        One that has started has arrays of these sizes in its file.
+        """
+        if self.n_bits > MOST_BITS:
+            raise ValueError(f"n_bits={self.n_bits} is more than {MOST_BITS}")
 
     def _forms(self, m: int, labels: Form) -> dict[str, Form]:
         """Return the form of everything that was learned from m features, as it is saved.
@@ -2119,6 +2131,13 @@ class CodebookHasher(OnlineHasher):
             book = _pop_prefixed(dict(state), "codebook_")
             form = (state["_text_labels"], state["_n_columns"])
             Codebook.check_state(book, self.n_bits, *form)
+
+    def _check_size(self, state: dict) -> None:
+        super()._check_size(state)
+        n_labels = max(self.n_classes or 1, state["_n_columns"])
+        if self.n_bits * max(self.n_bits, n_labels) > MOST_ALIGNED:
+            sizes = f"n_bits={self.n_bits} and {n_labels} labels"
+            raise ValueError(f"{sizes} need more than a gigabyte")
 
     def _rebuild(self, state: dict) -> None:
         # Version 1 kept only the targets. The labels get their columns again, in order.

@@ -23,6 +23,7 @@ from .linear import LinearHasher, share_label
 
 __all__ = ["MIHash"]
 
+MOST_ITEMS = 1 << 15  # in the reservoir of a model in a file that has not started
 BLOCK = 64  # samples whose products with the reservoir are computed at a time
 ROUNDING = 1e-9  # a gain in mutual information has to be larger than this
 
@@ -406,6 +407,11 @@ class MIHash(LinearHasher):
             all_ones = pack(np.ones((1, self.n_bits)))
             if (state["_codes"] & ~all_ones).any():
                 raise ValueError(f"_codes has bits set beyond n_bits={self.n_bits}")
+
+    def _check_size(self, state: dict) -> None:
+        super()._check_size(state)
+        if self.reservoir > MOST_ITEMS:
+            raise ValueError(f"reservoir={self.reservoir} is more than {MOST_ITEMS}")
 
     def _learn(self, Z: np.ndarray, y: np.ndarray) -> None:
         # The steps below write into these arrays.

@@ -609,6 +609,32 @@ def test_a_warm_up_that_is_too_short_for_its_map_is_refused(tmp_path):
     assert_refused(tmp_path / "bad.npz", feature_map=RBF())
 
 
+@pytest.mark.parametrize(
+    "name, params",
+    [
+        ("HMOH", {"n_bits": 10**9}),
+        ("HMOH", {"n_bits": (1 << 16) - 1}),
+        ("HMOH", {"n_classes": 10**9}),
+        ("HCOH", {"n_classes": 1 << 30}),
+        ("LSH", {"n_bits": 1 << 17}),
+        ("MIHash", {"reservoir": 10**9}),
+    ],
+    ids=str,
+)
+def test_a_model_that_would_take_gigabytes_when_it_starts_is_refused(
+    name, params, tmp_path
+):
+    X, y = stream()
+    model = METHODS[name]("mnist", 8, random_state=0)
+    model.set_params(feature_map=UnitLength(), warmup=100)
+    arrays = contents(model.partial_fit(X, y), tmp_path)
+    kind = type(model)
+    again = kind.load(tmp_path / "good.npz", feature_map=UnitLength())
+    assert again.n_seen_ == len(X)
+    write(tmp_path / "bad.npz", changed_head(arrays, **params))
+    assert_refused(tmp_path / "bad.npz", kind, feature_map=UnitLength())
+
+
 # ---- what can be saved can be loaded -------------------------------------------------
 
 
