@@ -75,7 +75,8 @@ DRAWS = 2000  # codebooks, or targets, that "spread" chooses from
 FAR_PAIRS = 200_000  # distances that "spread" computes for a label of an open stream
 FAR_LABELS = 1000  # labels of an open stream after which "spread" is "random"
 FREE_TRIES = 16  # random codes that are tried to find one that no label has
-HORIZONS = (None, 100_000, 10_000, 1_000)  # that memory="auto" chooses from
+# That memory="auto" chooses from: multiples of RUN, because forgetting begins with a run.
+HORIZONS = (None, 100_000, 10_000, 1_000)
 LOOK = 64  # "auto" looks at one of so many steps
 LATELY = 256  # "auto" judges by about so many looks
 MOST_BITS = 1 << 16  # of a model in a file that has not started

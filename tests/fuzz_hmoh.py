@@ -103,7 +103,7 @@ HMOH_CASES = {
     "known": (None, "classes", "n_classes"),
     "maps": ("none", "none", *MAPS),
     "real": (False, False, True),
-    "run": (hmoh.RUN, 3, 10),
+    "run": (hmoh.RUN, 5, 10),  # HORIZONS are multiples of them
     "few_rows": (hmoh.FEW_ROWS, 0, 4),
     "block_rows": (hmoh.BLOCK_ROWS, 5),
 }
