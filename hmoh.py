@@ -1296,6 +1296,13 @@ class OnlineHasher:
         codes = TransformerTags(preserves_dtype=[])
         return Tags(None, target, codes, input_tags=InputTags())
 
+    def set_output(self, *, transform: str | None = None):
+        """Accept None and "default", as scikit-learn's pipelines ask for: codes are arrays."""
+        if transform not in (None, "default"):
+            way = 'pass "default", and make a DataFrame of what transform returns'
+            raise ValueError(f"transform={transform!r} is not supported; {way}.")
+        return self
+
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "feature_map_")
 

@@ -372,6 +372,13 @@ class _Map:
         features = TransformerTags(preserves_dtype=["float32"])
         return Tags(None, target, features, input_tags=InputTags())
 
+    def set_output(self, *, transform: str | None = None):
+        """Accept None and "default", as scikit-learn's pipelines ask for: features are arrays."""
+        if transform not in (None, "default"):
+            way = 'pass "default", and make a DataFrame of what transform returns'
+            raise ValueError(f"transform={transform!r} is not supported; {way}.")
+        return self
+
     # The first of the fitted arrays has a column for each feature that comes in, and a row, or an
     # entry, for each that comes out.
 

@@ -89,6 +89,18 @@ def test_columns_in_another_order_are_refused_while_learning_goes_on(tmp_path):
         same.partial_fit(Frame(X, ["a", "b", "c"]), y)
 
 
+def test_outputs_of_a_pipeline_are_arrays():
+    pipeline = Pipeline([("rbf", RBF(8)), ("hmoh", HMOH(8, random_state=0))])
+    X, y = stream()
+    codes = pipeline.set_output(transform="default").fit_transform(X, y)
+    assert codes.dtype == np.uint8
+    for part in (HMOH(), RBF(), UnitLength()):
+        assert part.set_output() is part
+        with pytest.raises(ValueError) as caught:
+            part.set_output(transform="pandas")
+        assert_helpful(caught.value, "pandas")
+
+
 def test_an_unfitted_model_raises_the_error_of_scikit_learn():
     for model in (HMOH(), RBF(), UnitLength()):
         with pytest.raises(SklearnNotFittedError) as caught:
