@@ -544,6 +544,16 @@ def test_a_missing_folder_is_named_not_the_temporary_file(tmp_path):
     assert ".tmp" not in str(caught.value)
 
 
+def test_a_sample_may_have_all_labels_before_its_model_is_saved(tmp_path):
+    X = np.eye(3)
+    Y = np.array([[1, 0, 0], [0, 1, 1], [1, 1, 1]])
+    model = HMOH(8, random_state=0).partial_fit(X, Y)
+    model.save(tmp_path / "model.npz")
+    loaded = HMOH.load(tmp_path / "model.npz")
+    assert plain(loaded.label_set_targets_) == plain(model.label_set_targets_)
+    assert (0, 1, 2) in loaded.label_set_targets_
+
+
 def test_a_loaded_model_does_not_share_the_map_it_was_given(tmp_path):
     path = saved(tmp_path, feature_map=RBF(8))
     given = RBF()
