@@ -315,6 +315,15 @@ def test_codes_with_more_cells_than_two_bytes_number():
     assert h.relevant[0].nonzero()[0].tolist() == [0, 32_000, 40_000]
 
 
+def test_the_last_cell_is_counted_where_there_are_few_more_than_two_bytes_number():
+    # 16 grades at 4,097 distances are 65,552 cells.
+    codes = pack(np.repeat([[0], [1], [1]], 4096, axis=1))
+    labels = np.ones((3, 15), int)
+    h = metrics.graded_histogram(codes[:1], codes[1:], labels[:1], labels[1:])
+    assert np.argwhere(h.grades).tolist() == [[15, 0, 4096]]
+    assert h.grades[15, 0, 4096] == 2
+
+
 @pytest.mark.parametrize("n_bytes", [1, 8, 20])
 def test_equal_codes_are_noticed_wherever_they_are(n_bytes):
     rng = np.random.default_rng(0)
