@@ -453,11 +453,21 @@ def test_a_map_that_cannot_be_filled_is_an_error(tmp_path, loaded_with):
     assert_helpful(caught.value, "RBF()" if loaded_with is RBF else "set_state")
 
 
-def test_a_map_and_a_list_of_one_are_told_apart_in_words(tmp_path):
-    path = saved(tmp_path, feature_map=[RBF(8)])
+@pytest.mark.parametrize(
+    "saved_with, way",
+    [
+        (None, "leave feature_map out."),
+        ([RBF(8)], "pass a list of 1 new maps."),
+        ([UnitLength(), RBF(8)], "pass a list of 2 new maps."),
+    ],
+)
+def test_a_file_without_a_map_or_with_a_list_says_what_to_pass(
+    tmp_path, saved_with, way
+):
+    path = saved(tmp_path, feature_map=saved_with)
     with pytest.raises(ValueError) as caught:
         HMOH.load(path, feature_map=RBF(8))
-    assert_helpful(caught.value, "list")
+    assert str(caught.value).endswith(way)
 
 
 class Stateless:
