@@ -109,9 +109,8 @@ class Suite:
     def __init__(self, root: Path, file: str, patterns: str, kept: dict):
         self.file = file
         self.source = (root / file).read_text()
-        paths = sorted(
-            path for pattern in patterns.split() for path in root.glob(pattern)
-        )
+        found = [path for pattern in patterns.split() for path in root.glob(pattern)]
+        paths = sorted(set(found))
         self.test_files = [path.relative_to(root).as_posix() for path in paths]
         if not self.test_files:
             raise ValueError(f"{file} has no tests: there is no {patterns}.")
