@@ -291,6 +291,18 @@ def test_nearest_finds_ties_in_database_order_in_any_database(monkeypatch, order
     assert found.tolist() == [distances[ranking].tolist()] * 2
 
 
+def test_nearest_finds_an_item_behind_many_candidates_and_a_tile_without_one():
+    # The first 110 items are more than are kept, so that they are sorted in between.
+    distances = np.full(1200, 9)
+    distances[:110] = 5
+    distances[3:5] = 0
+    distances[1100] = 3
+    items = pack(np.arange(64) < distances[:, None])
+    found, indices = nearest(pack(np.zeros((1, 64), int)), items, 3)
+    assert found.tolist() == [[0, 0, 3]]
+    assert indices.tolist() == [[3, 4, 1100]]
+
+
 @pytest.mark.parametrize("offset", [0, 1])
 def test_codes_at_any_address_are_read(offset):
     """Whole words are read in place only if they begin at the address of a word."""
