@@ -568,6 +568,18 @@ def test_arrays_of_an_old_file_cannot_be_multiplied_by_their_shapes(tmp_path):
     assert_refused(tmp_path / "bad.npz")
 
 
+def test_a_codebook_of_an_old_file_is_saved_as_a_new_model_saves_it(tmp_path):
+    # "random" compares nothing, so that one draw is the number which the old file lacks.
+    model = HMOH(8, codebook="random", random_state=0).fit(*stream())
+    write(tmp_path / "old.npz", version_2(model, tmp_path))
+    expected = contents(model, tmp_path)
+    found = contents(HMOH.load(tmp_path / "old.npz"), tmp_path)
+    assert expected["model/codebook_n_draws"] == 1
+    for name in expected:
+        if name.startswith("model/codebook_"):
+            np.testing.assert_array_equal(found[name], expected[name])
+
+
 # ---- what fuzzing found --------------------------------------------------------------
 
 

@@ -560,6 +560,14 @@ def test_the_score_of_many_targets_is_that_of_all_pairs():
         assert book._score(T) == (least, -np.square(inner).sum())
 
 
+def test_bits_are_counted_also_by_a_numpy_that_has_no_function_for_it(monkeypatch):
+    # numpy 1.26 has none.
+    monkeypatch.delattr(np, "bitwise_count", raising=False)
+    x = np.arange(256, dtype=np.uint8).reshape(4, 64)
+    expected = [[bin(value).count("1") for value in row] for row in x.tolist()]
+    assert hmoh._bit_count(x).tolist() == expected
+
+
 # ---- several labels per sample -------------------------------------------------------
 
 

@@ -454,11 +454,21 @@ def test_a_map_that_cannot_be_filled_is_an_error(tmp_path, loaded_with):
     assert_helpful(caught.value, "RBF()" if loaded_with is RBF else "set_state")
 
 
-def test_a_map_and_a_list_of_one_are_told_apart_in_words(tmp_path):
-    path = saved(tmp_path, feature_map=[RBF(8)])
+@pytest.mark.parametrize(
+    "saved_with, way",
+    [
+        (None, "leave feature_map out."),
+        ([RBF(8)], "pass a list of 1 new maps."),
+        ([UnitLength(), RBF(8)], "pass a list of 2 new maps."),
+    ],
+)
+def test_a_file_without_a_map_or_with_a_list_says_what_to_pass(
+    tmp_path, saved_with, way
+):
+    path = saved(tmp_path, feature_map=saved_with)
     with pytest.raises(ValueError) as caught:
         HMOH.load(path, feature_map=RBF(8))
-    assert_helpful(caught.value, "list")
+    assert str(caught.value).endswith(way)
 
 
 class Stateless:
@@ -543,6 +553,16 @@ def test_a_missing_folder_is_named_not_the_temporary_file(tmp_path):
         HMOH(8).fit(*stream()).save(tmp_path / "none" / "model.npz")
     assert_helpful(caught.value, str(tmp_path / "none"), "model.npz")
     assert ".tmp" not in str(caught.value)
+
+
+def test_a_sample_may_have_all_labels_before_its_model_is_saved(tmp_path):
+    X = np.eye(3)
+    Y = np.array([[1, 0, 0], [0, 1, 1], [1, 1, 1]])
+    model = HMOH(8, random_state=0).partial_fit(X, Y)
+    model.save(tmp_path / "model.npz")
+    loaded = HMOH.load(tmp_path / "model.npz")
+    assert plain(loaded.label_set_targets_) == plain(model.label_set_targets_)
+    assert (0, 1, 2) in loaded.label_set_targets_
 
 
 def test_a_loaded_model_does_not_share_the_map_it_was_given(tmp_path):

@@ -699,6 +699,52 @@ def test_a_concat_of_maps_of_which_one_is_not_fitted_is_not_fitted():
         twin.transform(X0)
 
 
+@pytest.mark.parametrize(
+    "name, value",
+    [
+        ("anchors_", np.zeros((6, 4))),  # float64
+        ("anchors_", np.zeros(6, np.float32)),
+        ("anchors_", np.zeros((6, 0), np.float32)),
+        ("anchors_", np.zeros((5, 4), np.float32)),
+        ("anchors_", np.full((6, 4), 2e33, np.float32)),
+        ("anchors_", np.full((6, 4), np.nan, np.float32)),
+        ("mean_", np.zeros((6, 1), np.float32)),
+        ("mean_", np.zeros(5, np.float32)),
+        ("eta2_", np.array(0.0)),
+        ("eta2_", np.array(2e66)),
+        ("n_anchors", np.array(7)),
+    ],
+)
+def test_a_state_with_a_wrong_array_is_an_error_and_changes_nothing(name, value):
+    mapping = RBF(6).fit(X0)
+    before = pickle.dumps(mapping)
+    with pytest.raises(ValueError) as caught:
+        mapping.set_state(mapping.get_state() | {name: value})
+    assert_helpful(caught.value, name)
+    assert pickle.dumps(mapping) == before
+
+
+class Table:
+    """Rows with names of columns, as a DataFrame has them."""
+
+    def __init__(self, rows, names):
+        self.rows = rows
+        self.columns = list(names)
+
+    def __array__(self, dtype=None, copy=None):
+        return np.array(self.rows, dtype)
+
+
+@pytest.mark.parametrize("mapping", MAPS, ids=repr)
+def test_columns_in_another_order_are_an_error(mapping):
+    mapping = clone(mapping).fit(Table(X0, "abcd"))
+    expected = clone(mapping).fit(X0).transform(X0)
+    assert_array_equal(mapping.transform(Table(X0, "abcd")), expected)
+    with pytest.raises(ValueError) as caught:
+        mapping.transform(Table(X0, "abdc"))
+    assert_helpful(caught.value, "['a', 'b', 'd', 'c']", "['a', 'b', 'c', 'd']")
+
+
 def assign(rbf):
     rbf.anchors_ = samples(6, seed=1)
     rbf.eta2_ = 3.0

@@ -291,6 +291,18 @@ def test_nearest_finds_ties_in_database_order_in_any_database(monkeypatch, order
     assert found.tolist() == [distances[ranking].tolist()] * 2
 
 
+def test_nearest_finds_an_item_behind_many_candidates_and_a_tile_without_one():
+    # The first 110 items are more than are kept, so that they are sorted in between.
+    distances = np.full(1200, 9)
+    distances[:110] = 5
+    distances[3:5] = 0
+    distances[1100] = 3
+    items = pack(np.arange(64) < distances[:, None])
+    found, indices = nearest(pack(np.zeros((1, 64), int)), items, 3)
+    assert found.tolist() == [[0, 0, 3]]
+    assert indices.tolist() == [[3, 4, 1100]]
+
+
 @pytest.mark.parametrize("offset", [0, 1])
 def test_codes_at_any_address_are_read(offset):
     """Whole words are read in place only if they begin at the address of a word."""
@@ -313,6 +325,15 @@ def test_codes_with_more_cells_than_two_bytes_number():
     assert h.items[0].nonzero()[0].tolist() == [0, 5, 32_000, 40_000]
     assert h.items[0, 40_000] == 2
     assert h.relevant[0].nonzero()[0].tolist() == [0, 32_000, 40_000]
+
+
+def test_the_last_cell_is_counted_where_there_are_few_more_than_two_bytes_number():
+    # 16 grades at 4,097 distances are 65,552 cells.
+    codes = pack(np.repeat([[0], [1], [1]], 4096, axis=1))
+    labels = np.ones((3, 15), int)
+    h = metrics.graded_histogram(codes[:1], codes[1:], labels[:1], labels[1:])
+    assert np.argwhere(h.grades).tolist() == [[15, 0, 4096]]
+    assert h.grades[15, 0, 4096] == 2
 
 
 @pytest.mark.parametrize("n_bytes", [1, 8, 20])

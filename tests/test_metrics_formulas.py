@@ -70,6 +70,31 @@ def check(method, expected, options=None):
         assert_near(method(empty="zero", **options), zero)
 
 
+@pytest.mark.parametrize("per_query", [False, True])
+@pytest.mark.parametrize(
+    "name, options",
+    [
+        ("mean_average_precision", {}),
+        ("recall_at_k", {"k": 1}),
+        ("r_precision", {}),
+        ("ndcg_at_k", {"k": 1}),
+        ("reciprocal_rank", {}),
+        ("recall_at_radius", {"radius": 1}),
+        ("f1_at_radius", {"radius": 1}),
+    ],
+)
+def test_queries_without_a_relevant_item_are_skipped_or_zero_and_nothing_else(
+    name, options, per_query
+):
+    method = getattr(make_histogram([0, 1], [[1, 0], [0, 0]]), name)
+    skipped = method(empty="skip", per_query=True, **options)
+    counted = method(empty="zero", per_query=True, **options)
+    assert np.isnan(skipped).tolist() == [False, True]
+    assert counted.tolist() == [skipped[0], 0]
+    with pytest.raises(ValueError, match=r'empty=\'none\' .*pass "skip" or "zero"'):
+        method(empty="none", per_query=per_query, **options)
+
+
 @all_ties
 def test_ranks(distances):
     patterns = all_relevances(distances)

@@ -288,6 +288,15 @@ def test_a_line_that_no_test_needs_is_reported(toy):
     assert after == before
 
 
+def test_several_patterns_name_each_test_file_once(toy):
+    for name in ("test_other.py", "test_third.py"):
+        (toy / "tests" / name).write_text("")
+    patterns = "tests/test_t*.py tests/test_other.py tests/test_toy.py"
+    suite = mutant_tests.Suite(toy, "toy.py", patterns, {})
+    names = ["test_other.py", "test_third.py", "test_toy.py"]
+    assert suite.test_files == [f"tests/{name}" for name in names]
+
+
 def test_a_line_that_runs_only_at_import_concerns_all_tests(toy):
     report, shown = run(toy, function="known_to_all")
     assert shown == []

@@ -101,18 +101,19 @@ class Suite:
 
     Parameters
     ----------
-    root, file, pattern : the project, the file, and the pattern of its test files
+    root, file, patterns : the project, the file, and the patterns of its test files
     kept : dict
         What was measured before, by test file, as JSON holds it. It is kept up to date.
     """
 
-    def __init__(self, root: Path, file: str, pattern: str, kept: dict):
+    def __init__(self, root: Path, file: str, patterns: str, kept: dict):
         self.file = file
         self.source = (root / file).read_text()
-        paths = sorted(root.glob(pattern))
+        found = [path for pattern in patterns.split() for path in root.glob(pattern)]
+        paths = sorted(set(found))
         self.test_files = [path.relative_to(root).as_posix() for path in paths]
         if not self.test_files:
-            raise ValueError(f"{file} has no tests: there is no {pattern}.")
+            raise ValueError(f"{file} has no tests: there is no {patterns}.")
         shared = _digest_of_shared_code(root)
         self.digests = {}
         for name in self.test_files:

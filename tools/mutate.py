@@ -39,7 +39,7 @@ ROOT = Path(__file__).resolve().parents[1]
 LISTED = Path(__file__).with_name("equivalent_mutants.txt")
 # Which tests concern a file.
 TESTS = {
-    "hmoh.py": "tests/test_hmoh*.py",
+    "hmoh.py": "tests/test_hmoh*.py tests/test_crafted_files.py",
     "kernels.py": "tests/test_kernels*.py",
     "metrics.py": "tests/test_metrics*.py",
 }
@@ -203,7 +203,7 @@ def run(
     Parameters
     ----------
     root : folder of the project
-    targets : file -> pattern of its test files
+    targets : file -> patterns of its test files, with spaces between them
     list_path : the list of equivalent mutants; it may be missing
     modules : what the tests import, to import it once
     sample, seed : how many mutants to test, None for all, and which
@@ -221,9 +221,9 @@ def run(
     memory = _Memory(root / "build" / "mutants.json", resume)
     suites = {}
     every: dict[str, Mutant] = {}
-    for file, pattern in targets.items():
+    for file, patterns in targets.items():
         kept = memory.suites.setdefault(file, {})
-        suites[file] = Suite(root, file, pattern, kept)
+        suites[file] = Suite(root, file, patterns, kept)
         every |= named(mutants(file, suites[file].source))
     keys = {mutant.key for mutant in every.values()}
     own = [entry for entry in listed if entry.key[0] in targets]
