@@ -16,12 +16,14 @@ import nbformat
 import pytest
 from helpers import JIT_IS_OFF, ROOT
 
-pytestmark = pytest.mark.skipif(
-    sys.platform == "win32", reason="Windows has neither these signals nor limits"
-)
-needs_jit = pytest.mark.skipif(
-    JIT_IS_OFF, reason="only a compiled loop is not interrupted"
-)
+pytestmark = [
+    pytest.mark.skipif(
+        sys.platform == "win32", reason="Windows has neither these signals nor limits"
+    ),
+    pytest.mark.skipif(
+        JIT_IS_OFF, reason="files and signals need one run of the tests"
+    ),
+]
 # From here on, no file can grow beyond so many bytes, as on a full disk. Without SIG_IGN the
 # process would be killed. The output of these processes is a pipe, which has no limit.
 LIMIT = """
@@ -213,7 +215,6 @@ print(*found)
 """
 
 
-@needs_jit
 @pytest.mark.parametrize(
     ("kind", "n_threads"), [("single", 1), ("block", 1), ("fit", 2)]
 )

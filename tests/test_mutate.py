@@ -7,11 +7,12 @@ import sys
 import textwrap
 
 import pytest
-from helpers import ROOT
+from helpers import JIT_IS_OFF, ROOT
 
 from tools import mutant_tests, mutate
 from tools.mutants import mutants
 
+pytestmark = pytest.mark.skipif(JIT_IS_OFF, reason="the tool has no compiled loops")
 CORE = ["hmoh.py", "kernels.py", "metrics.py"]
 
 
