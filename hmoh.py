@@ -991,7 +991,7 @@ def check_features(
         raise TypeError(f"{name} is a sparse {type(X).__name__}; {need}.")
     given = np.asarray(X)
     if given.dtype == object:
-        given = _as_numbers(given)
+        given = _as_numbers(given, name)
     if given.dtype.kind == "c":
         reason = f"{name} has dtype {given.dtype}, but Complex data not supported"
         raise ValueError(f"{reason}; pass {name}.real or abs({name}).")
@@ -1037,7 +1037,7 @@ def check_features(
     return X
 
 
-def _as_numbers(given: np.ndarray) -> np.ndarray:
+def _as_numbers(given: np.ndarray, name: str) -> np.ndarray:
     """Return an array of objects as float64 if all are numbers, as in some DataFrames."""
     if any(value is None or isinstance(value, str) for value in given.flat):
         return given
@@ -1045,7 +1045,7 @@ def _as_numbers(given: np.ndarray) -> np.ndarray:
         return given.astype(np.float64)
     except (TypeError, ValueError) as error:
         need = "pass numbers only"
-        raise TypeError(f"X has dtype object ({error}); {need}.") from None
+        raise TypeError(f"{name} has dtype object ({error}); {need}.") from None
 
 
 def column_names(X) -> np.ndarray | None:
@@ -1077,9 +1077,9 @@ def check_labels(y, n_samples: int, name: str = "y") -> np.ndarray:
         raise ValueError(f"{name} cannot become an array ({error}); {way}.") from None
     if y.dtype == object:
         # A column of a DataFrame may have strings or integers as objects.
-        for kind in (str, int):
-            if {type(label) for label in y.flat} == {kind}:
-                y = y.astype(kind)
+        kinds = {type(label) for label in y.flat}
+        if kinds in ({str}, {int}):
+            y = np.array(y.tolist())
     is_text = y.dtype.kind == "U"
     if y.dtype.kind not in "buiU" or (is_text and y.ndim == 2):
         need = "integers, strings or a 0/1 matrix are needed: pass y.astype(int) for numbers"
@@ -1658,7 +1658,7 @@ class OnlineHasher:
             model._check_state(_model_part(arrays), hasattr(model, "feature_map_"))
         except ValueError as error:
             reason = f"this {type(self).__name__} cannot be saved ({error})"
-            way = "if it is not finite, learn again from features scaled to about 1"
+            way = "learn from features scaled to about 1, or beyond the warm-up"
             raise ValueError(f"{reason}; {way}.") from None
         temporary = f"{os.fspath(path)}.{uuid.uuid4().hex}.tmp"
         try:
@@ -1737,8 +1737,6 @@ class OnlineHasher:
             if version == 1 and head["started"]:
                 model._rebuild(state)
             model._check_state(state, head["started"])
-            if not head["started"]:
-                model._check_size(state)
         for prefix, part in maps.items():
             part.set_state(_part(arrays, prefix))
         if head["started"]:
@@ -1787,6 +1785,8 @@ class OnlineHasher:
         if started:
             m = int(state["_widths"][-1]) if n_maps else n_features
             forms |= self._forms(m, labels)
+        else:
+            self._check_size(state)
         check_forms({name: state[name] for name in state if name not in common}, forms)
         if "_y" in state:
             check_labels(state["_y"], len(state["_y"]), "_y")

@@ -93,7 +93,7 @@ def check_features(
         raise TypeError(f"{name} is a sparse {type(X).__name__}; {need}.")
     given = np.asarray(X)
     if given.dtype == object:
-        given = _as_numbers(given)
+        given = _as_numbers(given, name)
     if given.dtype.kind == "c":
         reason = f"{name} has dtype {given.dtype}, but Complex data not supported"
         raise ValueError(f"{reason}; pass {name}.real or abs({name}).")
@@ -139,7 +139,7 @@ def check_features(
     return X
 
 
-def _as_numbers(given: np.ndarray) -> np.ndarray:
+def _as_numbers(given: np.ndarray, name: str) -> np.ndarray:
     """Return an array of objects as float64 if all are numbers, as in some DataFrames."""
     if any(value is None or isinstance(value, str) for value in given.flat):
         return given
@@ -147,7 +147,7 @@ def _as_numbers(given: np.ndarray) -> np.ndarray:
         return given.astype(np.float64)
     except (TypeError, ValueError) as error:
         need = "pass numbers only"
-        raise TypeError(f"X has dtype object ({error}); {need}.") from None
+        raise TypeError(f"{name} has dtype object ({error}); {need}.") from None
 
 
 def column_names(X) -> np.ndarray | None:

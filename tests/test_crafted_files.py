@@ -657,7 +657,7 @@ def test_a_model_that_could_not_be_loaded_is_not_saved(tmp_path):
     with pytest.raises(ValueError) as caught:
         model.save(tmp_path / "model.npz")
     assert "perceptrons_W" in str(caught.value)
-    assert "learn again" in str(caught.value)
+    assert "learn from" in str(caught.value)
     assert list(tmp_path.iterdir()) == []
 
 

@@ -122,6 +122,11 @@ def test_numbers_that_are_objects_are_numbers():
         with pytest.raises(TypeError) as caught:
             model.partial_fit(wrong, y)
         assert_helpful(caught.value, "object")
+    for label, error in [(2**63, ValueError), (2**70, TypeError)]:
+        labels = np.full(len(X), label, object)
+        with pytest.raises(error) as caught:
+            model.partial_fit(X, labels)
+        assert_helpful(caught.value, "y")
 
 
 def test_parameters_are_only_stored():
