@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import NamedTuple
 
 import nbformat
 import numpy as np
@@ -19,6 +20,18 @@ import generate  # noqa: E402
 
 SOURCES = sorted((FOLDER / "source").glob("*.py"))
 FOLDER_OF_A_MACHINE = r"(?<![\w.])/(home|tmp|root|work|Users|mnt|opt)/|[A-Z]:\\\\"
+# Never "No module named ...", which sends students to another package of that name.
+FIRST_CELL = """import sys
+from importlib.util import find_spec
+
+sys.path.insert(0, "../../..")  # the modules are in the folder of the clone
+for name in ("numba", "hmoh", "study"):
+    if find_spec(name) is None:
+        raise ImportError(
+            f"{name} is not found: start JupyterLab with `make lab` and keep this notebook "
+            "three folders below the clone, or set PYTHONPATH to the clone's folder."
+        )
+"""
 each_exercise = pytest.mark.parametrize("path", SOURCES, ids=lambda path: path.stem)
 
 # A plausible wrong answer for every check:
@@ -75,6 +88,32 @@ WRONG = {
     ),
     ("09", "entry"): ("random_state=random_state", "random_state=0"),
 }
+
+
+# Answers to the checks of NN_name are in tests/answers/NN_name.py. A cell begins with one of
+#     # %% wrong CHECK: PATTERN     the check fails with a message that matches PATTERN
+#     # %% right CHECK: TITLE       the check passes
+# and holds what a student writes instead of the solution.
+ANSWER = re.compile(r"# %% (?P<kind>wrong|right) (?P<check>[\w-]+): (?P<text>.+)")
+
+
+class Answer(NamedTuple):
+    """An answer of a student. ``text`` is a pattern of the message, or a title."""
+
+    kind: str
+    check: str
+    text: str
+    source: str
+
+
+def answers_of(path):
+    """Return the answers to an exercise."""
+    text = (ROOT / "tests" / "answers" / path.name).read_text(encoding="utf-8")
+    found = []
+    for cell in re.split(r"^(?=# %%)", text, flags=re.MULTILINE)[1:]:
+        header, _, source = cell.partition("\n")
+        found.append(Answer(*ANSWER.fullmatch(header).groups(), source))
+    return found
 
 
 def parts_of(path, kind):
@@ -172,8 +211,17 @@ def test_opening_says_what_is_needed(path):
     cells = generate.read_source(path)
     text = "\n".join(cell.source for cell in cells if cell.is_text)
     n_hints = text.count("<details><summary>Hint")
-    assert n_hints == text.count("</details>")
+    n_answers = text.count("<details><summary>Answer")
+    assert n_hints + n_answers == text.count("</details>")
     assert n_hints >= len(parts_of(path, "solution"))
+    assert n_answers >= text.count("**Predict before you run.**") >= 1
+    assert "(optional, hard)" in text  # in the heading of the part
+
+
+@each_exercise
+def test_first_cell_says_what_to_do_when_the_modules_are_not_found(path):
+    cells = [cell for cell in generate.read_source(path) if not cell.is_text]
+    assert cells[0].source.startswith(FIRST_CELL)
 
 
 @pytest.mark.parametrize(
@@ -265,6 +313,27 @@ def test_solution_runs_and_wrong_answers_are_told_why(solved):
         assert len(message) > 40 and ":" in message, (
             f"{check.name}: {message!r} does not say what to do"
         )
+
+
+@pytest.mark.slow
+def test_answers_of_students(solved):
+    path, names = solved
+    checks = {cell.name: cell for cell in parts_of(path, "check")}
+    for answer in answers_of(path):
+        attempt = dict(names)
+        exec(compile(answer.source, f"{answer.kind}: {answer.text}", "exec"), attempt)
+        if answer.kind == "right":
+            run(checks[answer.check], path, attempt)
+            continue
+        with pytest.raises(AssertionError, match=answer.text):
+            run(checks[answer.check], path, attempt)
+
+
+@each_exercise
+def test_there_are_many_answers_of_students(path):
+    kinds = [answer.kind for answer in answers_of(path)]
+    assert kinds.count("wrong") >= 10
+    assert kinds.count("right") >= 5
 
 
 def test_every_check_has_a_wrong_answer():

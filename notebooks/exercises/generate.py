@@ -125,6 +125,9 @@ def notebook(number: str, cells: list[Cell]) -> dict:
         }
         if cell.kind:
             entry["metadata"]["nbgrader"] = _grading(number, cell)
+        if cell.kind == "check":
+            # Folded. A check is long, and may tell how the task can be solved.
+            entry["metadata"]["jupyter"] = {"source_hidden": True}
         if not cell.is_text:
             entry["execution_count"] = None
             entry["outputs"] = []
