@@ -22,7 +22,7 @@ import hashlib
 import io
 import os
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -39,6 +39,7 @@ __all__ = [
     "available",
     "fetch",
     "fingerprint",
+    "held_out_split",
     "load",
     "split",
     "unseen_split",
@@ -412,6 +413,34 @@ def unseen_split(dataset: Dataset, seed: int) -> Split:
     database = rng.permutation(np.flatnonzero(free & only_unseen))
     stream = rng.permutation(np.flatnonzero(free & only_seen))
     return Split(stream[: dataset.stream_size], database, queries)
+
+
+def held_out_split(dataset: Dataset, seed: int) -> Split:
+    """Split the stream of `split` as `split` would, to choose parameters without its queries.
+
+    A tenth of the stream are queries, but not more than in `split`. The other rows of the stream
+    are the database, and the first half of these is the new stream. The queries of `split`, and the
+    rest of its database, have no part in it.
+
+    Parameters
+    ----------
+    dataset : Dataset
+    seed : int
+        That of `split`. It also draws the held-out queries.
+    """
+    rows = split(dataset, seed).stream
+    n_queries = min(dataset.n_queries, len(rows) // 10)
+    groups = dataset.groups
+    part = replace(
+        dataset,
+        features=dataset.features[rows],
+        labels=dataset.labels[rows],
+        test_rows=np.arange(0),
+        n_queries=n_queries,
+        stream_size=len(rows),
+        groups=None if groups is None else groups[rows],
+    )
+    return Split(*(rows[held_out] for held_out in split(part, seed)))
 
 
 def _divide_classes(

@@ -39,6 +39,7 @@ SPLITS: dict[str, Callable[[Dataset, int], Split]] = {
     "paper": datasets.split,
     "unseen": datasets.unseen_split,
     "test": _test_split,
+    "held-out": datasets.held_out_split,
 }
 
 

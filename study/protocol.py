@@ -138,9 +138,9 @@ def run(
     checkpoints : bool or list of int
         Also measure the headline metric after these numbers of samples. True means after every
         tenth of the stream (on Places205 the paper's shares, from 5 % on).
-    split : {"paper", "unseen", "test"}
-        `datasets.split`, `datasets.unseen_split` with classes that the stream never shows, or
-        `datasets.split` with queries from the test part only.
+    split : {"paper", "unseen", "test", "held-out"}
+        `datasets.split`, `datasets.unseen_split` with classes that the stream never shows,
+        `datasets.split` with queries from the test part only, or `datasets.held_out_split`.
     params : dict, optional
         Parameters of the model other than the paper's, such as ``{"feature_map": None}`` or
         ``{"batch_size": 2}``. `records.plain` says which values are allowed.

@@ -66,6 +66,7 @@ METHOD_STYLE = {
     "BSODH": {"color": "#0072B2", "marker": "D"},
     "HCOH": {"color": "#7A0000", "marker": "o"},
     "HMOH": {"color": "#000000", "marker": "*"},
+    "HadamardRidge": {"color": "#882255", "marker": "h"},
 }
 METHOD_STYLE["HMOH"] |= {"linewidth": 2.6, "markersize": 10, "zorder": 4}
 # Used where METHOD_STYLE says nothing else.

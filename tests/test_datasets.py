@@ -205,6 +205,26 @@ def test_queries_can_be_drawn_from_the_test_part_only(name, folder):
     assert_follows_the_seed(dataset, cut, 1, 2)
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("name", datasets.SHIPPED)
+def test_a_held_out_split_takes_the_stream_apart_and_nothing_else(name):
+    dataset = real(name)
+    stream = datasets.split(dataset, 1).stream
+    parts = datasets.held_out_split(dataset, 1)
+    if dataset.groups is not None:
+        groups = [set(dataset.groups[rows].tolist()) for rows in parts[1:]]
+        assert not groups[0] & groups[1]
+    used = np.concatenate([parts.database, parts.queries])
+    assert len(np.unique(used)) == len(used)
+    assert np.isin(used, stream).all()
+    # Some rows of udhr205 are of articles that queries come from.
+    assert name == "udhr205" or len(used) == len(stream)
+    half = len(parts.database) // 2
+    assert np.array_equal(parts.stream, parts.database[:half])
+    n_most = min(len(stream) // 10, dataset.n_queries)
+    assert n_most - len(dataset.classes) < len(parts.queries) <= n_most
+
+
 @pytest.mark.parametrize("name", ["udhr205", "reuters10"])
 def test_sets_without_a_test_part_say_so(name, folder):
     ship(name, folder)

@@ -1,0 +1,162 @@
+"""What to start from on data of your own: features, learners, and how to choose among them.
+
+None of it is the paper's. The notebook 12_beyond shows what each recipe is worth, on data that had
+no part in choosing it.
+
+    from study.recipes import choose, recipes
+    scores = choose(X, y, n_bits=32)  # held-out mAP by name, the best first
+    model = recipes()[next(iter(scores))].model(n_bits=32).fit(X, y)
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import numpy as np
+
+from baselines import HadamardRidge
+from hmoh import HMOH, OnlineHasher
+from kernels import RBF, Concat, UnitLength
+from metrics import mean_average_precision
+
+__all__ = ["Recipe", "choose", "chosen_without", "recipes"]
+
+LEARNERS: dict[str, type[OnlineHasher]] = {"HMOH": HMOH, "HadamardRidge": HadamardRidge}
+N_QUERIES = 1000  # of a held-out trial, at most
+# What `choose` compares: the best three of 12_beyond on held-out parts of five sets.
+CANDIDATES = (
+    "HadamardRidge .001, side by side",
+    "HadamardRidge .001, k-means kernel",
+    "HadamardRidge .03, side by side",
+)
+
+
+class Recipe(NamedTuple):
+    """Hold the name of a method and its parameters, as `study.protocol.run` takes them."""
+
+    method: str
+    params: dict
+
+    def model(self, n_bits: int = 32, random_state: int | None = 0) -> OnlineHasher:
+        """Return an untrained model."""
+        params = copy.deepcopy(self.params)
+        make = LEARNERS[self.method]
+        return make(n_bits=n_bits, random_state=random_state, **params)
+
+
+def recipes(n_anchors: int = 1000) -> dict[str, Recipe]:
+    """Return all recipes by name: each of four feature maps with each of three learners.
+
+    Parameters
+    ----------
+    n_anchors : int
+        Of the kernels.
+    """
+    unit = UnitLength()
+    first = RBF(n_anchors, center=True)
+    means = RBF(n_anchors, 5.0, center=True, anchors="kmeans", random_state=0)
+    features = {
+        "unit rows": unit,
+        "kernel": [unit, first],
+        "k-means kernel": [unit, means],
+        "side by side": [unit, Concat([None, means])],
+    }
+    learners = {
+        "HMOH": ("HMOH", {}),
+        "HadamardRidge .001": ("HadamardRidge", {"ridge": 0.001}),
+        "HadamardRidge .03": ("HadamardRidge", {"ridge": 0.03}),
+    }
+    found = {}
+    for learner, (method, settings) in learners.items():
+        for name, feature_map in features.items():
+            params = {"feature_map": feature_map, "codebook": "spread"} | settings
+            found[f"{learner}, {name}"] = Recipe(method, copy.deepcopy(params))
+    return found
+
+
+def choose(
+    X: np.ndarray,
+    y: np.ndarray,
+    candidates: Mapping[str, Recipe] | None = None,
+    n_bits: int = 32,
+    random_state: int = 0,
+) -> dict[str, float]:
+    """Return the held-out mAP of recipes on labelled samples, the best first.
+
+    A tenth of the samples, at most 1,000, are queries. The others are the database, and models
+    learn from half of it. The samples are drawn at random, so their order has no effect on which
+    of them these are.
+
+    Parameters
+    ----------
+    X : (n, d) array
+    y : (n,) labels, or (n, L) 0/1
+    candidates : dict of str to Recipe, optional
+        By default the three of `CANDIDATES`.
+    n_bits : int
+    random_state : int
+        Of the draw and of the models.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> y = rng.integers(3, size=600)
+    >>> X = rng.normal(size=(600, 5)) + 2 * np.eye(5)[y]
+    >>> some = {name: recipes(50)[name] for name in CANDIDATES}
+    >>> scores = choose(X, y, some, n_bits=16)
+    >>> list(scores) == sorted(scores, key=scores.get, reverse=True)
+    True
+    """
+    if len(X) != len(y):
+        raise ValueError(
+            f"X has {len(X)} rows and y has {len(y)}; pass a label for each row."
+        )
+    if len(X) < 40:
+        raise ValueError(
+            f"{len(X)} samples are too few to hold some out; pass 40 or more."
+        )
+    if candidates is None:
+        candidates = {name: recipes()[name] for name in CANDIDATES}
+    rows = np.random.default_rng(random_state).permutation(len(X))
+    n_queries = min(N_QUERIES, len(X) // 10)
+    queries = rows[:n_queries]
+    database = rows[n_queries:]
+    learned = database[: len(database) // 2]
+    X = np.asarray(X)
+    y = np.asarray(y)
+    scores = {}
+    for name, recipe in candidates.items():
+        model = recipe.model(n_bits, random_state).fit(X[learned], y[learned])
+        scores[name] = mean_average_precision(
+            model.transform(X[queries]),
+            model.transform(X[database]),
+            y[queries],
+            y[database],
+        )
+    return dict(sorted(scores.items(), key=lambda item: -item[1]))
+
+
+def chosen_without(
+    scores: Mapping[tuple[str, str], np.ndarray], dataset: str, baseline: str
+) -> str:
+    """Return the recipe with the best mean gain over all data sets but one.
+
+    Parameters
+    ----------
+    scores : dict
+        By data set and label, such as `selection.by_case` returns.
+    dataset : str
+        The data set that has no part in the choice.
+    baseline : str
+        The label that gains are measured from. It can be chosen itself.
+    """
+    others = dict.fromkeys(name for name, _ in scores if name != dataset)
+    if not others:
+        raise ValueError(f"there is no data set but {dataset}; pass scores of others.")
+    gains = {}
+    for label in dict.fromkeys(label for _, label in scores):
+        differences = [scores[name, label] - scores[name, baseline] for name in others]
+        gains[label] = np.mean([np.mean(values) for values in differences])
+    return max(gains, key=gains.get)
