@@ -317,11 +317,18 @@ def _stream(dataset: str, kind: str, seed: int, n: int) -> Stream:
     return STREAMS[kind](_data(dataset), seed, n)
 
 
-@lru_cache(maxsize=2)
-def _mapped_stream(dataset, kind, seed, n, role, method, text) -> Stream:
-    """Return a mapped stream; runs whose map has the same parameters (text) share it."""
-    model = new_model(method, role, 32, seed)
-    return mapped(model, _stream(dataset, kind, seed, n))[1]
+# The last two mapped streams, by what they were made of.
+_mapped_streams: dict[tuple, Stream] = {}
+
+
+def _mapped_stream(model: OnlineHasher, *case) -> Stream:
+    """Return a mapped stream; models of one class whose maps have the same parameters share it."""
+    key = (*case, type(model), json.dumps(plain(model.feature_map)))
+    if key not in _mapped_streams:
+        while len(_mapped_streams) > 1:
+            del _mapped_streams[next(iter(_mapped_streams))]
+        _mapped_streams[key] = mapped(model, _stream(*case))[1]
+    return _mapped_streams[key]
 
 
 def run(
@@ -338,12 +345,11 @@ def run(
     """Return the record of a method with the paper's parameters, on one of `STREAMS`.
 
     ``label`` is the name in tables, by default the method. ``params`` are other parameters of the
-    model, but not the feature map. The stream has n arrivals. The other options are of `follow`.
+    model. The stream has n arrivals. The other options are of `follow`.
     """
     role = _data(dataset).role
     model = new_model(method, role, n_bits, seed, params)
-    text = json.dumps(plain(model.feature_map))
-    stream = _mapped_stream(dataset, kind, seed, n, role, method, text)
+    stream = _mapped_stream(model, dataset, kind, seed, n)
     record = {"method": method, "label": label or method, "stream": kind, "seed": seed}
     model.set_params(feature_map=None)
     return record | follow(model, stream, seed=seed, **options)

@@ -214,16 +214,21 @@ def test_redrawn_targets_are_new_ones_and_spoil_old_codes(method):
 def test_run_makes_the_method_with_other_parameters(monkeypatch):
     monkeypatch.setattr(live, "_data", lambda name: small(d=16))
     live._stream.cache_clear()
-    live._mapped_stream.cache_clear()
-    job = {"method": "HMOH", "seed": 1, "n": 600, "every": 300, "n_bits": 16}
-    plain = live.run(kind="classes join", **job)
+    live._mapped_streams.clear()
+    job = {"seed": 1, "n": 600, "every": 300, "n_bits": 16}
+    plain = live.run("HMOH", "classes join", **job)
     assert (plain["label"], plain["method"], plain["seed"]) == ("HMOH", "HMOH", 1)
-    last = live.run(
-        kind="classes join", label="last", params={"ensemble": False}, **job
-    )
+    params = {"ensemble": False}
+    last = live.run("HMOH", "classes join", label="last", params=params, **job)
     assert last["label"] == "last" and last["anew"] != plain["anew"]
+    # A map of their own, of which the runs that have it share the features.
+    maps = [
+        live.run("HadamardRidge", "classes join", params={"feature_map": RBF(m)}, **job)
+        for m in (20, 20, 30)
+    ]
+    assert maps[0]["anew"] == maps[1]["anew"] != maps[2]["anew"]
     live._stream.cache_clear()
-    live._mapped_stream.cache_clear()
+    live._mapped_streams.clear()
 
 
 # ---- many runs, and times ------------------------------------------------------------
