@@ -592,6 +592,7 @@ class Codebook:
     """
 
     def __init__(self, n_bits: int, kind: str, n_labels: int | None, seed: int):
+        _check_kind(kind, "kind")
         self.n_bits = n_bits
         self.kind = kind
         self.n_labels = n_labels
@@ -968,6 +969,13 @@ def check_real(value, name: str, least: float = 1e-30, most: float = 1e30) -> No
     if not least <= value <= most:
         need = f"pass a number from {least:g} to {most:g}"
         raise ValueError(f"{name}={value} is out of range; {need}.")
+
+
+def _check_kind(value, name: str) -> None:
+    """Check that a parameter is the name of a kind of codebook."""
+    if value not in ("random", "ordered", "spread"):
+        way = 'pass "random", "ordered" or "spread"'
+        raise ValueError(f"{name}={value!r} is unknown; {way}.")
 
 
 def check_bool(value, name: str) -> None:
@@ -2053,9 +2061,7 @@ class CodebookHasher(OnlineHasher):
     def _check_params(self) -> None:
         super()._check_params()
         check_integer(self.n_classes, "n_classes", optional=True)
-        if self.codebook not in ("random", "ordered", "spread"):
-            way = 'pass "random", "ordered" or "spread"'
-            raise ValueError(f"codebook={self.codebook!r} is unknown; {way}.")
+        _check_kind(self.codebook, "codebook")
         if self.fuse not in ("columns", "codes"):
             way = 'pass "columns" or "codes"'
             raise ValueError(f"fuse={self.fuse!r} is unknown; {way}.")

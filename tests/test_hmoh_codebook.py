@@ -33,6 +33,18 @@ def test_order_is_the_least_power_of_two_not_below_bits_and_labels(n_bits, n_lab
     assert book.order == naive.order(n_bits, n_labels or 1)
 
 
+@pytest.mark.parametrize("kind", ["plotkin", "Random", "", None, 0])
+def test_an_unknown_kind_is_refused_with_the_known_ones(kind):
+    way = 'is unknown; pass "random", "ordered" or "spread".'
+    with pytest.raises(ValueError) as caught:
+        Codebook(8, kind, 10, 0)
+    assert str(caught.value) == f"kind={kind!r} {way}"
+    X, y = stream(n_labels=3)
+    with pytest.raises(ValueError) as caught:
+        HMOH(8, codebook=kind).fit(X, y)
+    assert str(caught.value) == f"codebook={kind!r} {way}"
+
+
 @pytest.mark.parametrize("codebook", KINDS)
 @pytest.mark.parametrize("n_bits", [4, 5])
 def test_every_label_has_its_own_column_and_growth_uses_the_upper_half(
