@@ -11,6 +11,7 @@ from urllib.parse import unquote
 
 import nbformat
 import pytest
+from helpers import JIT_IS_OFF
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 from PIL import Image
 
@@ -19,6 +20,7 @@ from study.scorecard import COUNTS_TYPE
 from tools import make_pages
 from tools import page as pages
 
+pytestmark = pytest.mark.skipif(JIT_IS_OFF, reason="the tool has no compiled loops")
 SOURCES = make_pages.sources()
 every_source = pytest.mark.parametrize("name", SOURCES)
 
