@@ -13,7 +13,7 @@ import nbformat
 import numpy as np
 import pytest
 from matplotlib.figure import Figure
-from nbformat.v4 import new_code_cell, new_notebook, new_output
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 from PIL import Image
 
 from study import plots
@@ -376,6 +376,24 @@ def test_without_update_the_notebook_stays(tmp_path, monkeypatch, capsys):
     assert run_notebooks.main([str(path)]) == 0 and path.read_bytes() == before
     ran = nbformat.read(tmp_path / "build" / "notebooks" / path.name, as_version=4)
     assert ran.cells[0].outputs[0].text == "fine\n"
+
+
+def test_the_page_of_a_run_has_its_pictures_and_its_links_work(tmp_path, monkeypatch):
+    monkeypatch.setattr(run_notebooks, "BUILD", tmp_path / "build")
+    (tmp_path / "source").mkdir()
+    path = write(tmp_path / "source" / "01_words.ipynb", "1")
+    Image.new("RGB", (20, 10), "blue").save(path.parent / "blue.png")
+    notebook = nbformat.read(path, as_version=4)
+    text = "![blue](blue.png) [next](02_next.ipynb#There) [gone](03_gone.ipynb)"
+    notebook.cells.append(new_markdown_cell(text))
+    nbformat.write(notebook, path)
+    write(path.parent / "02_next.ipynb", "2")
+    assert run_notebooks.main([str(path)]) == 0
+    page = (tmp_path / "build" / "words.html").read_text(encoding="utf-8")
+    raw = base64.b64encode((path.parent / "blue.png").read_bytes()).decode()
+    assert f'src="data:image/png;base64,{raw}"' in page
+    assert 'href="../source/02_next.ipynb#There"' in page
+    assert 'href="03_gone.ipynb"' in page
 
 
 def test_a_dead_kernel_is_named_too(tmp_path):

@@ -29,7 +29,7 @@ from study.records import write_atomically
 from study.scorecard import COUNTS_TYPE
 from tools.page import NOTEBOOKS, headings, markdown, page, read, title, wrapped
 
-__all__ = ["build", "latest", "sources"]
+__all__ = ["build", "latest", "links", "sources"]
 
 ROOT = Path(__file__).resolve().parents[1]
 RUNS = ROOT / "build" / "notebooks"
@@ -250,13 +250,17 @@ def plain_anchor(anchor: str) -> str:
     return re.sub(r"[^\w-]", "", unquote(anchor).lower())
 
 
-def links(name: str, pages: dict[str, str], folder: Path) -> str:
+def links(
+    name: str, pages: dict[str, str], folder: Path, root: Path | None = None
+) -> str:
     """Return a page whose links work from its place in the folder of the site.
 
     Links to notebooks and texts lead to their pages, and links to other files of the clone to the
-    file. A heading may be named as on GitHub or as in Jupyter.
+    file. A heading may be named as on GitHub or as in Jupyter. The sources of the pages are in the
+    folder ``root``, by default notebooks/.
     """
-    source = NOTEBOOKS / Path(name).parent
+    root = root or NOTEBOOKS
+    source = root / Path(name).parent
     here = folder / Path(name).parent
 
     def moved(match: re.Match) -> str:
@@ -265,7 +269,7 @@ def links(name: str, pages: dict[str, str], folder: Path) -> str:
         if target:
             path = Path(os.path.normpath(source / unquote(target)))
             is_text = path.suffix in (".ipynb", ".md")
-            other = os.path.relpath(path.with_suffix(""), NOTEBOOKS) if is_text else ""
+            other = os.path.relpath(path.with_suffix(""), root) if is_text else ""
             other = Path(other).as_posix()
             if other in pages:
                 target = os.path.relpath(folder / f"{other}.html", here)
