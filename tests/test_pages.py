@@ -301,7 +301,7 @@ def test_a_page_without_headings_has_no_contents():
         (pages.LONG + 1, {}, True, f"Code, {pages.LONG + 1} lines"),
         (2, {"jupyter": {"source_hidden": True}}, True, "Code, 2 lines"),
         (99, {"nbgrader": {"solution": True, "grade": False}}, False, "Code, 99 lines"),
-        (99, {"nbgrader": {"solution": False, "grade": True}}, True, "Check, 99 lines"),
+        (2, {"nbgrader": {"solution": False, "grade": True}}, True, "Check, 2 lines"),
     ],
 )
 def test_long_and_hidden_code_is_folded(n_lines, metadata, folded, summary):

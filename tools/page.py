@@ -191,7 +191,7 @@ def title(notebook: NotebookNode) -> str:
 
 
 def fold_code(notebook: NotebookNode) -> None:
-    """Note in every cell of code whether it is folded: long code, and code that Jupyter hides.
+    """Note in every cell of code whether it is folded: long code, checks, and what Jupyter hides.
 
     Code that a student writes is never folded.
     """
@@ -201,8 +201,10 @@ def fold_code(notebook: NotebookNode) -> None:
             is_hidden = cell.metadata.get("jupyter", {}).get("source_hidden", False)
             grading = cell.metadata.get("nbgrader", {})
             is_task = grading.get("solution", False)
-            cell.metadata["is_folded"] = is_hidden or (n_lines > LONG and not is_task)
-            what = "Check" if grading.get("grade") and not is_task else "Code"
+            is_check = grading.get("grade", False) and not is_task
+            is_long = n_lines > LONG and not is_task
+            cell.metadata["is_folded"] = is_hidden or is_check or is_long
+            what = "Check" if is_check else "Code"
             plural = "" if n_lines == 1 else "s"
             cell.metadata["summary"] = f"{what}, {n_lines} line{plural}"
 
