@@ -1,7 +1,6 @@
-"""Check the notebooks of the clone, and the tools that run them and make pages of them."""
+"""Check the notebooks of the clone, and the tool that runs them."""
 
 import base64
-import doctest
 import io
 import os
 import re
@@ -18,9 +17,7 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_outp
 from PIL import Image
 
 from study import plots
-from study.claims import VERDICTS
-from study.scorecard import COUNTS_TYPE
-from tools import make_pages, run_notebooks
+from tools import run_notebooks
 
 ROOT = Path(__file__).parents[1]
 PATHS = sorted((ROOT / "notebooks").glob("[0-9]*.ipynb"))
@@ -75,16 +72,11 @@ def test_committed_notebook_names_no_folder_of_a_machine(path):
 
 
 @every_notebook
-def test_cells_are_numbered_and_formulas_can_be_drawn(path, monkeypatch):
+def test_cells_are_numbered(path):
     notebook = nbformat.read(path, as_version=4)
     assert [cell.id for cell in notebook.cells] == [
         f"cell-{i:02d}" for i in range(len(notebook.cells))
     ]
-    seen, draw = [], make_pages.formula
-    monkeypatch.setattr(make_pages, "formula", lambda tex: seen.append(tex) or "")
-    for cell in notebook.cells:
-        make_pages.markdown(cell.source if cell.cell_type == "markdown" else "")
-    assert [tex for tex in seen if draw(tex).startswith("<code>")] == []
 
 
 def test_readme_lists_every_notebook_once():
@@ -386,173 +378,27 @@ def test_without_update_the_notebook_stays(tmp_path, monkeypatch, capsys):
     assert ran.cells[0].outputs[0].text == "fine\n"
 
 
+def test_the_page_of_a_run_has_its_pictures_and_its_links_work(tmp_path, monkeypatch):
+    monkeypatch.setattr(run_notebooks, "BUILD", tmp_path / "build")
+    (tmp_path / "source").mkdir()
+    path = write(tmp_path / "source" / "01_words.ipynb", "1")
+    Image.new("RGB", (20, 10), "blue").save(path.parent / "blue.png")
+    notebook = nbformat.read(path, as_version=4)
+    text = "![blue](blue.png) [next](02_next.ipynb#There) [gone](03_gone.ipynb)"
+    notebook.cells.append(new_markdown_cell(text))
+    nbformat.write(notebook, path)
+    write(path.parent / "02_next.ipynb", "2")
+    assert run_notebooks.main([str(path)]) == 0
+    page = (tmp_path / "build" / "words.html").read_text(encoding="utf-8")
+    raw = base64.b64encode((path.parent / "blue.png").read_bytes()).decode()
+    assert f'src="data:image/png;base64,{raw}"' in page
+    assert 'href="../source/02_next.ipynb#There"' in page
+    assert 'href="03_gone.ipynb"' in page
+
+
 def test_a_dead_kernel_is_named_too(tmp_path):
     path = write(tmp_path / "01_dead.ipynb", "x = 0", "import os\nos._exit(1)")
     with pytest.raises(
         run_notebooks.NotebookError, match=r"01_dead\.ipynb, cell 1 \(cell-01\): .*died"
     ):
         run_notebooks.run(path)
-
-
-# ---- make_pages ----------------------------------------------------------------------
-
-
-def network(text):
-    """Return what a browser would fetch from elsewhere for this page; links do not count."""
-    tags = "script|link|img|iframe|source|video|object|embed"
-    loading = rf"<(?:{tags})\b[^>]*(?:src|href|data)=[\"']?([^\"'> ]+)"
-    fetched = re.findall(loading, text)
-    fetched += re.findall(r"(?:@import|url\()\s*[\"']?([^\"') ]+)", text)
-    return [url for url in fetched if re.match(r"(https?:)?//", url)] + re.findall(
-        r"<script\b.*", text
-    )
-
-
-def test_the_check_for_network_references_finds_them():
-    assert network('<script src="https://a.org/b.js">') and network(
-        "<link rel=x href=//a.org/b.css>"
-    )
-    assert network("<style>@import 'http://a.org'</style>") and network(
-        '<img alt="" src="http://a.org/b.png"/>'
-    )
-    assert (
-        network(
-            '<a href="https://a.org">a</a><img src="data:image/png;base64,aa"/><img src="b.png"/>'
-        )
-        == []
-    )
-
-
-@pytest.fixture
-def two(tmp_path):
-    """Return the folder of a site of two small notebooks."""
-    png = io.BytesIO()
-    Image.new("RGB", (1500, 900), "blue").save(png, "PNG")
-    picture = new_output(
-        "display_data", {"image/png": base64.b64encode(png.getvalue()).decode()}
-    )
-    counts = {"supported": 3, "contradicted": 0, "not testable here": 2}
-    table = new_output(
-        "display_data", {COUNTS_TYPE: counts, "text/html": "<p>table</p>"}
-    )
-    first = new_notebook(
-        cells=[
-            new_markdown_cell(
-                "# One & only\n\nAs Sec. 4 says, $r^* \\le 8$. "
-                "More is [there](02_two.ipynb#Two).\n\nEnd."
-            ),
-            new_markdown_cell(
-                "## Deep\n\n$$\\frac1T \\sum_t W^t$$\n\n"
-                "[code](../hmoh.py) and [out](https://example.org)"
-            ),
-            new_code_cell("x < 1", outputs=[picture, table], execution_count=1),
-        ],
-        metadata={"hmoh_profile": "quick"},
-    )
-    second = new_notebook(
-        cells=[
-            new_markdown_cell("# Two\n\nIt says, in short:\n\n- a"),
-            new_code_cell("1"),
-        ]
-    )
-    (tmp_path / "site").mkdir()
-    (tmp_path / "site" / "old.html").write_text("of an earlier notebook")
-    make_pages.build({"01_one": first, "02_two": second}, tmp_path / "site")
-    return tmp_path / "site"
-
-
-def test_site_has_its_pages_and_every_link_resolves(two):
-    assert sorted(path.name for path in two.iterdir()) == [
-        "01_one.html",
-        "01_one.png",
-        "02_two.html",
-        "index.html",
-    ]
-    followed = []
-    for path in two.glob("*.html"):
-        text = path.read_text(encoding="utf-8")
-        for target in re.findall(r'(?:href|src)="(?!data:|https?:)([^"]+)"', text):
-            name, _, anchor = target.partition("#")
-            there = path if not name else two / name
-            assert there.exists(), f"{path.name} leads to {target}"
-            assert not anchor or f'id="{anchor}"' in there.read_text(encoding="utf-8")
-            followed.append(name)
-    assert {"index.html", "01_one.html", "02_two.html", "01_one.png"} <= set(followed)
-    assert any(name.endswith("hmoh.py") for name in followed)
-
-
-def test_site_needs_no_network(two):
-    for path in two.glob("*.html"):
-        assert network(path.read_text(encoding="utf-8")) == []
-
-
-def test_index_shows_title_sentence_figure_verdicts_and_state(two):
-    first, second = re.findall(
-        r"<li>.*?</li>", (two / "index.html").read_text(encoding="utf-8"), re.DOTALL
-    )
-    assert (
-        "<h2>01 One &amp; only</h2>" in first
-        and "As Sec. 4 says" in first
-        and "More is" not in first
-    )
-    assert (
-        "✓ 3 supported" in first
-        and "? 2 not testable here" in first
-        and "quick profile" in first
-    )
-    assert (
-        "It says, in short ..." in second
-        and "Not run yet." in second
-        and "<img" not in second
-    )
-    assert "contradicted" not in first and "verdict" not in second
-    with Image.open(two / "01_one.png") as thumbnail:
-        assert thumbnail.size == (640, 384)  # in proportion
-
-
-def test_index_explains_every_verdict(two):
-    text = (two / "index.html").read_text(encoding="utf-8")
-    for verdict, (symbol, _, meaning) in VERDICTS.items():
-        assert f"<b>{symbol} {verdict}</b>: {meaning}" in text
-
-
-def test_page_shows_the_table_of_verdicts_and_not_its_counts(two):
-    text = (two / "01_one.html").read_text(encoding="utf-8")
-    assert "<p>table</p>" in text and "vnd.hmoh" not in text
-
-
-def test_printed_text_is_not_taken_for_verdicts():
-    output = new_output("stream", text="5 claims: 3 supported, 2 undecided\n")
-    notebook = new_notebook(cells=[new_code_cell(outputs=[output])])
-    assert make_pages.verdicts(notebook) == {}
-
-
-def test_page_draws_formulas_and_describes_pictures(two):
-    text = (two / "01_one.html").read_text(encoding="utf-8")
-    assert (
-        text.count('<img alt="r^* \\le 8" class="formula"') == 1
-        and "$" not in text.split("<main>")[1]
-    )
-    assert 'alt="Figure 1: Deep"' in text and "x <span" in text.replace(
-        '<span class="n">x</span>', "x"
-    )
-
-
-def test_a_formula_beyond_matplotlib_stays_readable():
-    assert doctest.testmod(make_pages) == (0, 1)
-    assert (
-        make_pages.formula(r"\begin{cases} a < b \end{cases}")
-        == r"<code>\begin{cases} a &lt; b \end{cases}</code>"
-    )
-
-
-def test_a_run_is_shown_only_if_it_ran_these_cells(tmp_path, monkeypatch):
-    monkeypatch.setattr(make_pages, "RUNS", tmp_path / "runs")
-    (tmp_path / "runs").mkdir()
-    path = write(tmp_path / "01_one.ipynb", "print(1)")
-    ran = nbformat.read(path, as_version=4)
-    ran.cells[0].outputs = [new_output("stream", text="1\n")]
-    nbformat.write(ran, tmp_path / "runs" / path.name)
-    assert make_pages.latest(path).cells[0].outputs[0].text == "1\n"
-    write(path, "print(2)")
-    assert make_pages.latest(path).cells[0].outputs == []

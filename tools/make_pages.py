@@ -1,11 +1,11 @@
-"""Make HTML pages of the notebooks: python -m tools.make_pages [NOTEBOOK.ipynb ...]
+"""Make HTML pages of the notebooks and texts: python -m tools.make_pages [NOTEBOOK.ipynb ...]
 
-Open build/site/index.html to read the notebooks without Jupyter. Nothing is executed. A page shows
-the last run in build/notebooks if its cells are those of the notebook now. Otherwise it shows the
+Open build/site/index.html to read them without Jupyter. The pages are the notebooks, the exercises
+with their solutions, and the texts in Markdown beside them. Nothing is executed. A page shows the
+last run in build/notebooks if its cells are those of the notebook now. Otherwise it shows the
 outputs that are stored in the notebook.
 
-The pages need no network: they have no scripts, they contain their style, and their formulas are
-pictures drawn by matplotlib.
+`tools.page` makes one page. The pages lie in folders as their sources do in notebooks/.
 """
 
 from __future__ import annotations
@@ -17,272 +17,82 @@ import io
 import os
 import re
 import shutil
-from collections.abc import Iterator, Sequence
-from functools import cache
+from collections.abc import Iterable, Iterator
 from pathlib import Path
+from urllib.parse import unquote
 
-import nbformat
-from jinja2 import pass_context
-from matplotlib.figure import Figure
-from matplotlib.font_manager import FontProperties
-from matplotlib.mathtext import MathTextParser
-from nbconvert import HTMLExporter
-from nbconvert.filters.markdown_mistune import IPythonRenderer, MarkdownWithMath
 from nbformat import NotebookNode
 from PIL import Image
-from pygments.formatters import HtmlFormatter
 
 from study.claims import VERDICTS
 from study.records import write_atomically
 from study.scorecard import COUNTS_TYPE
+from tools.page import NOTEBOOKS, headings, markdown, page, read, title, wrapped
 
-__all__ = ["build", "page"]
+__all__ = ["build", "latest", "links", "sources"]
 
 ROOT = Path(__file__).resolve().parents[1]
-NOTEBOOKS = ROOT / "notebooks"
 RUNS = ROOT / "build" / "notebooks"
 SITE = ROOT / "build" / "site"
 # In pixels, twice the size that the index shows, for screens of high resolution.
 THUMBNAIL = (640, 400)
+# The folders of the pages that are not notebooks on the paper.
+TO_SOLVE = "exercises/student/"
+SOLVED = "exercises/solution/"
+COURSE = "exercises/"
 
-STYLE = """
-body {
-  margin: 0;
-  font: 16px/1.55 system-ui, -apple-system, "Segoe UI", "DejaVu Sans", sans-serif;
-  color: #222;
-}
-main, nav {
-  max-width: 66rem; margin: 0 auto; padding: 0 1rem; box-sizing: border-box;
-}
-nav {
-  display: flex; flex-wrap: wrap; gap: .3rem 1.5rem; padding-top: .8rem;
-  font-size: .9rem;
-}
-a { color: #00507d; }
-h1 { line-height: 1.2; }
-h2 { margin-top: 2.2rem; border-bottom: 1px solid #ddd; }
-a.anchor-link { visibility: hidden; margin-left: .3em; text-decoration: none; }
-:hover > a.anchor-link { visibility: visible; }
-pre, code {
-  font: .8rem/1.45 ui-monospace, "DejaVu Sans Mono", Menlo, Consolas, monospace;
-}
-pre { margin: 0; overflow-x: auto; }
-:not(pre) > code { background: #f3f3f3; padding: .1em .25em; }
-.prompt { display: none; }
-.code_cell { margin: 1rem 0; }
-.input_area {
-  background: #f6f8fa; border-left: 3px solid #c8d1da; padding: .6rem .8rem;
-}
-.output_area { padding: .5rem .8rem; overflow-x: auto; }
-.output_stderr { background: #fff3ee; }
-img { max-width: 100%; height: auto; }
-img.formula { max-width: none; }
-.display { display: block; margin: .8rem 0; overflow-x: auto; }
-table { border-collapse: collapse; font-size: .87rem; }
-.rendered_html { overflow-x: auto; }
-th, td {
-  padding: .25rem .6rem; border-bottom: 1px solid #ddd; text-align: left;
-  vertical-align: top;
-}
-.cards {
-  display: grid;
-  grid-template-columns: repeat(auto-fill, minmax(min(17rem, 100%), 1fr));
-  gap: 1.2rem; padding: 0; list-style: none;
-}
-.cards li { border: 1px solid #ddd; border-radius: 6px; overflow: hidden; }
-.cards a { display: block; height: 100%; color: inherit; text-decoration: none; }
-.cards a:hover { background: #f6f8fa; }
-.thumbnail {
-  display: flex; align-items: center; justify-content: center; height: 12.5rem;
-  background: #fff; border-bottom: 1px solid #eee; color: #888;
-}
-.thumbnail img { max-height: 100%; }
-.card { padding: .2rem 1rem .8rem; }
-.card p { margin: .4rem 0; font-size: .92rem; }
-.card h2 { margin: .6rem 0 .3rem; border: 0; font-size: 1.05rem; line-height: 1.3; }
-.verdict {
-  display: inline-block; margin-right: .8em; font-weight: 600; white-space: nowrap;
-}
-"""
-PAGE = """<!DOCTYPE html>
-<html lang="en">
-<head>
-<meta charset="utf-8"/>
-<meta name="viewport" content="width=device-width, initial-scale=1"/>
-<title>{title}</title>
-<style>{style}</style>
-</head>
-<body>
-<nav>{navigation}</nav>
-<main>
-{body}
-</main>
-</body>
-</html>
-"""
 INTRODUCTION = """<h1>hmoh: the paper, section by section</h1>
 <p><em>Hadamard Matrix Guided Online Hashing</em> (Lin et al., IJCV 2020), recomputed.
-A notebook on a part of the paper ends with a verdict on every claim in it. {legend}.</p>
+A notebook on a part of the paper ends with a verdict on every claim in it.{more}</p>
+<details><summary>What the verdicts mean</summary><p>{legend}.</p></details>
 """
+ABOUT = """ <a href="README.html">The results</a>, and where each table and figure of the paper is,
+have a page of their own."""
 CARD = """<li><a href="{name}.html"><div class="thumbnail">{shown}</div>
-<div class="card"><h2>{number} {title}</h2>{text}{notes}</div></a></li>"""
-
-
-# ---- formulas ------------------------------------------------------------------------
-
-# LaTeX commands that matplotlib spells differently: pattern and replacement.
-REWRITTEN = [
-    (r"\\(le|ge)(?![A-Za-z])", r"\\\1q"),
-    (r"\\[lr]vert(?![A-Za-z])", "|"),
-    (r"\\[lr]Vert(?![A-Za-z])", r"\\|"),
-    (r"\\[td]?frac *(\w) *(\w)", r"\\frac{\1}{\2}"),
-    (r"\\[td]frac", r"\\frac"),
-    # Between the columns of a matrix.
-    (r"(?<!\\)&", r"\\;\\;"),
-    (r"\\&", "&"),
-    (r"\\begin\{[a-z]*matrix\}", r"\\substack{"),
-    (r"\\end\{[a-z]*matrix\}", "}"),
-]
-# At this size a point is a hundredth of an em.
-FONT = FontProperties(size=100, math_fontfamily="stix")
-
-
-@cache
-def formula(tex: str) -> str:
-    """Return a formula as an image that needs neither fonts nor scripts.
-
-    A formula that matplotlib cannot draw stays as text.
-
-    >>> formula("r^*")[:31], formula(r"\\unheard{of}")
-    ('<img class="formula" alt="r^*" ', '<code>\\\\unheard{of}</code>')
-    """
-    drawn = " ".join(tex.split())
-    for pattern, other in REWRITTEN:
-        drawn = re.sub(pattern, other, drawn)
-    drawn = f"${drawn}$"
-    try:
-        box = MathTextParser("path").parse(drawn, dpi=72, prop=FONT)
-    except ValueError:
-        return f"<code>{html.escape(tex)}</code>"
-    width, height, depth, *_ = box
-    figure = Figure(figsize=(width / 72, height / 72))
-    figure.text(0, depth / height, drawn, fontproperties=FONT)
-    file = io.BytesIO()
-    # Without the date, equal formulas give equal files.
-    metadata = {"Date": None, "Creator": None}
-    figure.savefig(file, format="svg", transparent=True, metadata=metadata)
-    source = base64.b64encode(file.getvalue()).decode()
-    style = (
-        f"width:{width / 100:.2f}em;"
-        f"height:{height / 100:.2f}em;"
-        f"vertical-align:{-depth / 100:.2f}em"
-    )
-    return (
-        f'<img class="formula" alt="{html.escape(tex)}" style="{style}" '
-        f'src="data:image/svg+xml;base64,{source}"/>'
-    )
-
-
-class Renderer(IPythonRenderer):
-    """Convert Markdown to HTML, with formulas as images."""
-
-    def inline_math(self, body: str) -> str:
-        return formula(body)
-
-    def block_math(self, body: str) -> str:
-        return f'<span class="display">{formula(body)}</span>'
-
-    def latex_environment(self, name: str, body: str) -> str:
-        if not name.startswith("equation"):
-            body = rf"\begin{{{name}}}{body}\end{{{name}}}"
-        return self.block_math(body)
-
-
-def markdown(source: str) -> str:
-    """Return Markdown as HTML."""
-    return MarkdownWithMath(renderer=Renderer(escape=False)).render(source)
-
-
-# ---- one page ------------------------------------------------------------------------
-
-
-class Exporter(HTMLExporter):
-    """Convert cells to plain HTML: the template "basic" has neither head nor scripts."""
-
-    template_name = "basic"
-
-    @pass_context
-    def markdown2html(self, context, source):
-        return markdown(source)
-
-
-def page(notebook: NotebookNode, navigation: str = "") -> str:
-    """Return a notebook with its outputs as one HTML file."""
-    # A copy, because the pictures get descriptions.
-    notebook = nbformat.from_dict(notebook)
-    describe_pictures(notebook)
-    body, _ = Exporter().from_notebook_node(notebook)
-    highlighting = HtmlFormatter(style="default").get_style_defs(".highlight")
-    return PAGE.format(
-        title=html.escape(title(notebook)),
-        style=STYLE + highlighting,
-        navigation=navigation,
-        body=body,
-    )
-
-
-def describe_pictures(notebook: NotebookNode) -> None:
-    """Give every picture a text for readers who cannot see it: number and last heading."""
-    heading = ""
-    count = 0
-    for cell in notebook.cells:
-        if cell.cell_type == "markdown":
-            headings = re.findall(r"^#+ +(.+)$", cell.source, re.MULTILINE)
-            heading = headings[-1] if headings else heading
-        for output in cell.get("outputs", []):
-            if "image/png" in output.get("data", {}):
-                count += 1
-                metadata = output.setdefault("metadata", {})
-                picture = metadata.setdefault("image/png", {})
-                picture["alt"] = f"Figure {count}: {heading}"
+<div class="card"><h3>{number} {title}</h3>{text}{notes}</div></a></li>"""
+ROW = """<li><h3>{heading}</h3>{text}{ways}</li>"""
+SECTION = """<h2 id="{name}">{heading}</h2>
+<ul class="{look}">
+{entries}
+</ul>
+"""
+# The parts of the index: heading, and how the entries look. A solution stands with its exercise.
+SECTIONS = {
+    "notebooks": ("Notebooks", "cards"),
+    "course": ("Course: plan, lecture notes, quiz, glossary", "rows"),
+    "exercises": ("Exercises and their solutions", "rows"),
+}
 
 
 # ---- what the index shows of a notebook ----------------------------------------------
 
 
-def title(notebook: NotebookNode) -> str:
-    """Return the first heading."""
-    for cell in notebook.cells:
-        match = re.search(r"^# +(.+)$", cell.source, re.MULTILINE)
-        if match:
-            return match[1]
-    return "Notebook"
-
-
 def sentence(notebook: NotebookNode) -> str:
     """Return the first sentence of the first paragraph.
 
-    A sentence ends where a capital letter follows, so "Sec. 4" does not end it.
+    A sentence ends where a capital letter follows, so "Sec. 4" does not end it. Pictures are no
+    paragraphs.
     """
     source = notebook.cells[0].source if notebook.cells else ""
-    text = re.sub(r"^#.*$", "", source, flags=re.MULTILINE).strip()
+    text = re.sub(r"^(#|!\[).*$", "", source, flags=re.MULTILINE).strip()
     paragraph = " ".join(text.split("\n\n")[0].split())
     first = re.split(r"(?<=[.!?]) +(?=[A-Z*`$])", paragraph)[0]
     return re.sub(r":$", " ...", first)
 
 
-def results(notebook: NotebookNode, mime_type: str) -> Iterator:
-    """Yield the outputs of a notebook that have this type."""
+def results(notebook: NotebookNode, *mime_types: str) -> Iterator:
+    """Yield the outputs of a notebook that have one of these types."""
     for cell in notebook.cells:
         for output in cell.get("outputs", []):
             data = output.get("data", {})
-            if mime_type in data:
-                yield data[mime_type]
+            for mime_type in mime_types:
+                if mime_type in data:
+                    yield data[mime_type]
 
 
 def first_figure(notebook: NotebookNode) -> Image.Image | None:
-    """Return the first picture, or None."""
-    for source in results(notebook, "image/png"):
+    """Return the first picture, or None; of an animation its first frame."""
+    for source in results(notebook, "image/png", "image/gif", "image/webp"):
         return Image.open(io.BytesIO(base64.b64decode(source)))
     return None
 
@@ -302,9 +112,6 @@ def state(notebook: NotebookNode) -> str:
     return ""
 
 
-# ---- the site ------------------------------------------------------------------------
-
-
 def card(name: str, notebook: NotebookNode, folder: Path) -> str:
     """Return the entry of a notebook in the index; its thumbnail is written to the folder."""
     number = name.split("_")[0]
@@ -322,106 +129,225 @@ def card(name: str, notebook: NotebookNode, folder: Path) -> str:
         found += f'<span class="verdict" style="{style}">{symbol} {n} {verdict}</span>'
     notes = [note for note in (found, state(notebook)) if note]
     # The whole card is a link, so its text must not contain links.
-    text = re.sub(r"</?a\b[^>]*>", "", markdown(sentence(notebook)))
     return CARD.format(
         name=name,
         shown=shown,
         number=html.escape(number),
         title=html.escape(title(notebook)),
-        text=text,
+        text=without_links(markdown(sentence(notebook))),
         notes="".join(f"<p>{note}</p>" for note in notes),
     )
 
 
-def links(text: str, names: Sequence[str], folder: Path) -> str:
-    """Return a page whose links work from the folder of the site.
-
-    Links between notebooks lead to their pages, and links to other files of the clone to the file.
-    """
-
-    def moved(match: re.Match) -> str:
-        target, mark, anchor = match[1].partition("#")
-        path = Path(target)
-        if path.suffix == ".ipynb" and path.stem in names:
-            target = f"{path.stem}.html"
-        elif (NOTEBOOKS / path).exists():
-            target = Path(os.path.relpath(NOTEBOOKS / path, folder)).as_posix()
-        return f'href="{target}{mark}{anchor}"'
-
-    return re.sub(r'href="(?![a-z]+:|#)([^"]+)"', moved, text)
+def without_links(text: str) -> str:
+    """Return HTML with the texts of its links only."""
+    return re.sub(r"</?a\b[^>]*>", "", text)
 
 
-def navigation(notebooks: dict[str, NotebookNode], name: str) -> str:
-    """Return links to the index and to the notebooks before and after this one."""
-    names = list(notebooks)
-    place = names.index(name)
-    targets = [("index", "All notebooks")]
-    if place > 0:
-        before = names[place - 1]
-        targets.append((before, f"← {title(notebooks[before])}"))
-    if place + 1 < len(names):
-        after = names[place + 1]
-        targets.append((after, f"{title(notebooks[after])} →"))
-    shown = []
-    for target, text in targets:
-        shown.append(f'<a href="{target}.html">{html.escape(text)}</a>')
-    return " ".join(shown)
+def row(name: str, notebooks: dict[str, NotebookNode]) -> str:
+    """Return the entry of a text or an exercise in the index; an exercise has its solution too."""
+    notebook = notebooks[name]
+    heading = html.escape(title(notebook))
+    ways = ""
+    if kind(name) == "exercises":
+        solved = counterpart(name, notebooks)
+        ways = f'<a href="{name}.html">Exercise, to solve</a>'
+        ways += f'<a href="{solved}.html">Solution</a>' if solved else ""
+        ways = f'<p class="ways">{ways}</p>'
+    else:
+        heading = f'<a href="{name}.html">{heading}</a>'
+    text = without_links(markdown(sentence(notebook)))
+    return ROW.format(heading=heading, text=text, ways=ways)
+
+
+# ---- the site ------------------------------------------------------------------------
+
+
+def kind(name: str) -> str:
+    """Return what a page is: one of "notebooks", "course", "exercises", "solutions", "about"."""
+    if name.startswith(TO_SOLVE):
+        return "exercises"
+    if name.startswith(SOLVED):
+        return "solutions"
+    if name.startswith(COURSE):
+        return "course"
+    return "about" if name == "README" else "notebooks"
+
+
+def counterpart(name: str, names: Iterable[str]) -> str | None:
+    """Return the solution of an exercise, or the exercise of a solution, if there is a page."""
+    stem = Path(name).name
+    other = TO_SOLVE + stem if kind(name) == "solutions" else SOLVED + stem
+    return other if other in names else None
 
 
 def index(notebooks: dict[str, NotebookNode], folder: Path) -> str:
-    """Return the page that lists the notebooks; their thumbnails are written to the folder."""
+    """Return the page that lists all pages; thumbnails are written to the folder."""
     meanings = []
     for verdict, (symbol, _, meaning) in VERDICTS.items():
         meanings.append(f"<b>{symbol} {verdict}</b>: {meaning}")
-    introduction = INTRODUCTION.format(legend="; ".join(meanings))
-    cards = [card(name, notebook, folder) for name, notebook in notebooks.items()]
-    listed = "\n".join(cards)
-    return PAGE.format(
-        title="hmoh notebooks",
-        style=STYLE,
-        navigation="",
-        body=f'{introduction}<ul class="cards">\n{listed}\n</ul>',
+    more = ABOUT if "README" in notebooks else ""
+    body = INTRODUCTION.format(more=more, legend="; ".join(meanings))
+    for part, (heading, look) in SECTIONS.items():
+        entries = []
+        for name in notebooks:
+            if kind(name) == part == "notebooks":
+                entries.append(card(name, notebooks[name], folder))
+            elif kind(name) == part:
+                entries.append(row(name, notebooks))
+        if entries:
+            listed = "\n".join(entries)
+            body += SECTION.format(
+                name=part, heading=heading, look=look, entries=listed
+            )
+    return wrapped(body, "hmoh notebooks")
+
+
+def note(name: str, names: Iterable[str]) -> str:
+    """Return what the reader of an exercise must know first, and nothing for other pages."""
+    if kind(name) not in ("exercises", "solutions"):
+        return ""
+    other = counterpart(name, names)
+    target = f"{os.path.relpath(other, Path(name).parent)}.html" if other else ""
+    if kind(name) == "solutions":
+        way = f' <a href="{target}">Try the exercise first.</a>' if other else ""
+        return f"<b>Solution.</b> It shows one right answer to every task.{way}"
+    way = f' <a href="{target}">The solution</a> is another page.' if other else ""
+    return (
+        "<b>Exercise, to solve.</b> This page is to read. To work on it, open "
+        f"<code>notebooks/{html.escape(name)}.ipynb</code> in Jupyter.{way}"
     )
 
 
+def navigation(notebooks: dict[str, NotebookNode], name: str) -> str:
+    """Return links to the index and to the pages before and after this one, of its folder."""
+    here = Path(name).parent
+    names = [other for other in notebooks if Path(other).parent == here]
+    place = names.index(name)
+    up = os.path.relpath("index.html", here)
+    if here != Path():
+        # To the part of the index that lists this page.
+        up += "#course" if kind(name) == "course" else "#exercises"
+    targets = [(up, "All pages")]
+    if place > 0:
+        before = names[place - 1]
+        targets.append((f"{Path(before).name}.html", f"← {title(notebooks[before])}"))
+    if place + 1 < len(names):
+        after = names[place + 1]
+        targets.append((f"{Path(after).name}.html", f"{title(notebooks[after])} →"))
+    shown = []
+    for target, text in targets:
+        shown.append(f'<a href="{html.escape(target)}">{html.escape(text)}</a>')
+    return " ".join(shown)
+
+
+def plain_anchor(anchor: str) -> str:
+    """Return an anchor as GitHub writes it, to compare it with those of Jupyter.
+
+    >>> plain_anchor("Table-4:-mAP"), plain_anchor("table-4-map")
+    ('table-4-map', 'table-4-map')
+    """
+    return re.sub(r"[^\w-]", "", unquote(anchor).lower())
+
+
+def links(
+    name: str, pages: dict[str, str], folder: Path, root: Path | None = None
+) -> str:
+    """Return a page whose links work from its place in the folder of the site.
+
+    Links to notebooks and texts lead to their pages, and links to other files of the clone to the
+    file. A heading may be named as on GitHub or as in Jupyter. The sources of the pages are in the
+    folder ``root``, by default notebooks/.
+    """
+    root = root or NOTEBOOKS
+    source = root / Path(name).parent
+    here = folder / Path(name).parent
+
+    def moved(match: re.Match) -> str:
+        target, mark, anchor = html.unescape(match[1]).partition("#")
+        other = name
+        if target:
+            path = Path(os.path.normpath(source / unquote(target)))
+            is_text = path.suffix in (".ipynb", ".md")
+            other = os.path.relpath(path.with_suffix(""), root) if is_text else ""
+            other = Path(other).as_posix()
+            if other in pages:
+                target = os.path.relpath(folder / f"{other}.html", here)
+            elif path.exists():
+                target = os.path.relpath(path, here)
+            target = Path(target).as_posix()
+        if anchor and other in pages:
+            anchor = same_heading(anchor, pages[other])
+        return f'href="{html.escape(target + mark + anchor)}"'
+
+    return re.sub(r'href="(?![a-z]+:)([^"]+)"', moved, pages[name])
+
+
+def same_heading(anchor: str, text: str) -> str:
+    """Return the id of the heading that an anchor means, or the anchor if there is none."""
+    for _, other, _ in headings(text):
+        if plain_anchor(other) == plain_anchor(anchor):
+            return other
+    return anchor
+
+
 def build(notebooks: dict[str, NotebookNode], folder: Path = SITE) -> None:
-    """Write the index, and a page for each notebook; the folder is emptied first.
+    """Write the index, and a page for each notebook or text; the folder is emptied first.
 
     Parameters
     ----------
     notebooks : dict
-        Name, like "02_mnist" -> executed notebook, in the order of the index.
+        Name, like "02_mnist" or "exercises/student/01_sylvester" -> executed notebook, in the
+        order of the index.
     """
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
-    names = list(notebooks)
+    pages = {}
     for name, notebook in notebooks.items():
-        text = page(notebook, navigation(notebooks, name))
-        text = links(text, names, folder)
-        write_atomically(folder / f"{name}.html", text)
-    text = index(notebooks, folder)
-    write_atomically(folder / "index.html", text)
+        source = NOTEBOOKS / Path(name).parent
+        around = navigation(notebooks, name)
+        pages[name] = page(notebook, around, source, note(name, notebooks))
+    for name in notebooks:
+        target = folder / f"{name}.html"
+        write_atomically(target, links(name, pages, folder))
+    write_atomically(folder / "index.html", index(notebooks, folder))
 
 
 def latest(path: Path) -> NotebookNode:
     """Return the last run of a notebook if its cells are the same, else the notebook itself."""
-    notebook = nbformat.read(path, as_version=4)
-    if not (RUNS / path.name).exists():
+    notebook = read(path)
+    if path.suffix == ".md" or not (RUNS / path.name).exists():
         return notebook
-    ran = nbformat.read(RUNS / path.name, as_version=4)
+    ran = read(RUNS / path.name)
     sources = [cell.source for cell in notebook.cells]
     same = sources == [cell.source for cell in ran.cells]
     return ran if same else notebook
 
 
+def sources(folder: Path = NOTEBOOKS) -> dict[str, Path]:
+    """Return name -> file of all pages, in the order of the index.
+
+    These are the notebooks, the texts of the course with its plan first, and the exercises.
+    """
+    course = folder / COURSE
+    paths = [
+        *sorted(folder.glob("[0-9]*.ipynb")),
+        *sorted(folder.glob("*.md")),
+        *sorted(course.glob("README.md")),
+        *sorted(course.glob("lectures/*.md")),
+        *sorted(set(course.glob("*.md")) - {course / "README.md"}, reverse=True),
+        *sorted((folder / TO_SOLVE).glob("[0-9]*.ipynb")),
+        *sorted((folder / SOLVED).glob("[0-9]*.ipynb")),
+    ]
+    return {path.relative_to(folder).with_suffix("").as_posix(): path for path in paths}
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description="Make HTML pages of the notebooks.")
     parser.add_argument("notebooks", nargs="*", type=Path, metavar="NOTEBOOK.ipynb")
-    paths = parser.parse_args().notebooks
-    if not paths:
-        paths = sorted(NOTEBOOKS.glob("[0-9]*.ipynb"))
-    build({path.stem: latest(path) for path in paths})
-    print(f"{len(paths)} notebooks: {os.path.relpath(SITE / 'index.html')}")
+    paths = {path.stem: path for path in parser.parse_args().notebooks} or sources()
+    build({name: latest(path) for name, path in paths.items()})
+    print(f"{len(paths)} pages: {os.path.relpath(SITE / 'index.html')}")
 
 
 if __name__ == "__main__":

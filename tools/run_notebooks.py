@@ -28,7 +28,8 @@ from nbformat import NotebookNode
 from PIL import Image
 
 from study.records import write_atomically
-from tools.make_pages import page
+from tools.make_pages import links
+from tools.page import page
 
 __all__ = ["NotebookError", "run"]
 
@@ -219,7 +220,8 @@ def run_and_write(path: Path, keep_outputs: bool) -> None:
     notebook = run(path)
     write_atomically(executed, nbformat.writes(notebook) + "\n")
     target = BUILD / f"{path.stem.lstrip('0123456789_')}.html"
-    write_atomically(target, page(notebook))
+    pages = {path.stem: page(notebook, folder=path.parent)}
+    write_atomically(target, links(path.stem, pages, BUILD, path.parent))
     if keep_outputs:
         update(path, notebook)
     text = printed(notebook)
