@@ -417,6 +417,33 @@ with switched_off(globals(), "numpy.ones"):
     assert names["ones"] is np.ones and np.ones(2).sum() == 2
 
 
+def test_a_call_that_this_numpy_does_not_have_needs_no_switch():
+    from study.exercises import switched_off
+
+    with switched_off({}, "numpy.no_such_call"):
+        assert not hasattr(np, "no_such_call")
+
+
+def test_a_function_is_replaced_and_comes_back():
+    from study.exercises import replaced
+
+    names = {"replaced": replaced}
+    source = """
+def half(x):
+    return x / 3
+
+def quarter(x):
+    return half(half(x))
+
+with replaced(globals(), half=lambda x: x / 2, other=abs):
+    kept = quarter(4), other(-1)
+after = quarter(9)
+"""
+    exec(source, names)
+    assert names["kept"] == (1, 1) and names["after"] == 1
+    assert "other" not in names
+
+
 def test_library_agrees_on_the_saturated_histogram():
     """Exercise 8 merges columns and study/evaluation.py keeps them empty, with the same mAP."""
     from metrics import HammingHistogram
