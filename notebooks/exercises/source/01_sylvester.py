@@ -199,7 +199,9 @@ sign = H[63]  # -1 where a number below 64 has an odd number of ones
 mistakes = {
     "this is the exponent i j of Eq. 8, the misprint": 1 - 2 * (i * j % 2),
     "you count the places where i or j has a 1, with |": sign[i | j],
-    "you count the ones of i and those of j, or the places where they differ": sign[i ^ j],
+    "you count the ones of i and those of j, or the places where they differ": sign[
+        i ^ j
+    ],
     "you multiply the number of ones of i by that of j": np.maximum(sign[i], sign[j]),
     "all signs are the opposite, so an even count must give +1": -H,
 }
@@ -279,7 +281,9 @@ for C in cases:
     try:
         D = np.asarray(distances(C.astype(np.int8)))
     except OverflowError as error:
-        raise AssertionError(f"codes of {r} places, int8: {error}: {overflow}.") from error
+        raise AssertionError(
+            f"codes of {r} places, int8: {error}: {overflow}."
+        ) from error
     assert D.shape == need.shape, (
         f"distances of {L} codes of {r} places has shape {D.shape}, but {need.shape} is "
         "needed: codes are the columns of C."
@@ -345,7 +349,15 @@ def plotkin(L, r):
 
 
 # %% check plotkin 2
-cases = [(10, 64, 35), (10, 8, 4), (2, 8, 8), (16, 16, 8), (32, 32, 16), (3, 9, 6), (2, 7, 7)]
+cases = [
+    (10, 64, 35),
+    (10, 8, 4),
+    (2, 8, 8),
+    (16, 16, 8),
+    (32, 32, 16),
+    (3, 9, 6),
+    (2, 7, 7),
+]
 for L, r, need in cases:
     value = plotkin(L, r)
     bound = r * L / (2 * (L - 1))
@@ -356,7 +368,10 @@ for L, r, need in cases:
         "the first argument is the number of codes, the second the bits": (
             L * r // (2 * (r - 1))
         ),
-        "divide by the whole product 2 (L - 1); note the brackets": r * L // 2 * (L - 1),
+        "divide by the whole product 2 (L - 1); note the brackets": r
+        * L
+        // 2
+        * (L - 1),
     }
     why = "round r L / (2 (L - 1)) down"
     for mistake, number in mistakes.items():

@@ -77,7 +77,9 @@ for r, L, need in [
     (1, 1, 2),
 ]:
     value = order(r, L)
-    why = f"it must be the least of 2, 4, 8, ... that is not below {r} and not below {L}"
+    why = (
+        f"it must be the least of 2, 4, 8, ... that is not below {r} and not below {L}"
+    )
     if value < r:
         why = f"a column of {value} places is too short for {r} bits"
     elif value < L:
@@ -144,7 +146,9 @@ assert set(values) <= {-1, 0, 1} and -1 in values, (
     f"the targets hold {values[:4]}, but only +1 and -1 are allowed: take the sign, "
     "with -1 for the negative ones."
 )
-outputs = np.array([[sum(W[:, k] * C[:, label]) for k in range(8)] for label in range(10)])
+outputs = np.array(
+    [[sum(W[:, k] * C[:, label]) for k in range(8)] for label in range(10)]
+)
 need = np.where(outputs > 0, 1, -1)
 assert not (need.T.reshape(10, 8) == T).all(), (
     "the rows mix the bits of several classes: reshape does not turn columns into rows; "
@@ -208,7 +212,8 @@ for r, need in fixed.items():
         "distribution is exact": erf(1 / sqrt(2 * r)),
         "this counts codes; divide by the number of all codes": comb(r, r // 2),
         "this is at most half of the bits, not exactly half": (1 + need) / 2,
-        "this is the probability of one code; multiply by the number of balanced codes": 2.0**-r,
+        "this is the probability of one code; multiply by the number of balanced codes": 2.0
+        ** -r,
     }
     why = "count the balanced codes among all codes of r bits"
     for mistake, number in mistakes.items():
@@ -234,7 +239,9 @@ def draw_aligned(rng, r, L, r_star):
 rng = np.random.default_rng(0)
 for r, r_star in [(8, 16), (24, 32)]:
     balanced = [draw_aligned(rng, r, 1, r_star).sum() == 0 for _ in range(4000)]
-    print(f"{r} bits: {np.mean(balanced):.3f} of 4,000 drawn codes are balanced,", end=" ")
+    print(
+        f"{r} bits: {np.mean(balanced):.3f} of 4,000 drawn codes are balanced,", end=" "
+    )
     print(f"by the formula {probability_of_balance(r):.3f}")
 
 # %% [markdown]

@@ -126,7 +126,10 @@ assert W.shape == (2, 3), (
 )
 need = [[1, 0, 1], [2, 0, 0]]
 mistakes = {
-    "you update where the bit is right, as the paper prints it": [[0, -2, 0], [-1, -2, -1]],
+    "you update where the bit is right, as the paper prints it": [
+        [0, -2, 0],
+        [-1, -2, -1],
+    ],
     "you update at every sample, right or wrong": [[3, -2, 2], [1, -2, 0]],
     "you take sign(0) as +1, but it is -1": [[0, -2, 0], [1, -2, 0]],
     "a product of 0 is always wrong in your rule (np.sign(0) is 0, no bit), but sign(0) = -1 "
@@ -212,7 +215,7 @@ def wrong_bits(rate):
 # %% check rate 2
 def right_pass(Z, y, C, rate=1.0):
     """Learn all bits of a sample together; used instead of your perceptron."""
-    W = np.zeros((C.shape[1], Z.shape[1]), np.float32)
+    W = np.zeros((len(C[0]), len(Z[0])), np.float32)
     for z, c in zip(Z, C[y], strict=True):
         miss = (c < 0) == (W @ z > 0)
         W += np.float32(rate) * np.outer(c * miss, z)
@@ -352,7 +355,10 @@ assert W.any(), (
 )
 need = [[1, 0, 1], [2, 0, 0]]
 mistakes = {
-    "you update where the bit is right, as the paper prints it": [[0, -2, 0], [-1, -2, -1]],
+    "you update where the bit is right, as the paper prints it": [
+        [0, -2, 0],
+        [-1, -2, -1],
+    ],
     "you update at every sample, right or wrong": [[3, -2, 2], [1, -2, 0]],
     "you take sign(0) as +1, but it is -1": [[0, -2, 0], [1, -2, 0]],
     "you add z without its factor c": [[1, 0, 1], [2, 0, 2]],
@@ -364,7 +370,10 @@ mistakes = {
         [1, 0, 1],
         [0, 0, 0],
     ],
-    "the update uses only one feature; it needs a loop over j too": [[0, 0, 1], [0, 0, 0]],
+    "the update uses only one feature; it needs a loop over j too": [
+        [0, 0, 1],
+        [0, 0, 0],
+    ],
 }
 why = "compare with your plain loop, sample by sample"
 for mistake, weights in mistakes.items():
