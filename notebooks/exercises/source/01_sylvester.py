@@ -137,9 +137,9 @@ print("rank of the recursion's matrix:", np.linalg.matrix_rank(hadamard(8)))
 # %% [markdown]
 # <details><summary>Answer</summary>
 #
-# Two. The product i j is odd only if i and j are both odd. So all even rows are equal, and all
-# odd rows are equal. A matrix with two different rows has at most rank 2, but rows that are
-# orthogonal to each other need rank 8.
+# Two, and the rank is 2. The product i j is odd only if i and j are both odd. So all even rows
+# are equal, and all odd rows are equal. But eight rows that are orthogonal to each other have rank
+# 8, so this is no Hadamard matrix.
 #
 # </details>
 #
@@ -230,7 +230,7 @@ print("entry: agrees with the recursion at all 4,096 places of order 64")
 # %% [markdown]
 # ## 1.3 Why these columns are good codes
 #
-# A **code** is a row of bits, each +1 or -1. Give every class a column of the matrix as its
+# A **code** is a list of bits, each +1 or -1. Give every class a column of the matrix as its
 # **target code**. The **Hamming distance** d of two codes is the number of places at which they
 # differ.
 #
@@ -403,20 +403,20 @@ for L, r in [(16, 16), (10, 64)]:
 #
 # ## 1.5 A product without the matrix (optional, hard)
 #
-# The product H x of the matrix of order n with a vector x takes about n² additions.
-# Write `transform(x)`, which returns the same vector with n log₂ n of them (or subtractions) and
-# never makes H.
-# Compare it with `hadamard(1024) @ x` for a random x, and time both.
+# The product H x of the matrix of order n with a vector x takes about n² additions. Write
+# `transform(x)`, which returns the same vector with n log₂ n additions or subtractions and never
+# makes H. Compare it with `hadamard(1024) @ x` for a random x, and time both.
 #
 # <details><summary>Hint</summary>
 #
-# Split x into its upper half x₁ and its lower half x₂, and write Eq. 9 times x. Two products of
-# half the size are left.
+# Let x₁ be the first half of x and x₂ the second. Multiply Eq. 9 by them. Two products of half
+# the size are left.
 #
 # </details>
 # <details><summary>Answer</summary>
 #
-# Eq. 9 says: the upper half of the result is H x₁ + H x₂, the lower half is H x₁ - H x₂. So
+# Eq. 9 says: the first half of the result is H x₁ + H x₂, the second half is H x₁ - H x₂, where H
+# has order n/2. So
 #
 #     def transform(x):
 #         if len(x) == 1:

@@ -101,7 +101,8 @@ print("order: correct; MNIST (10 classes) needs", orders)
 #
 # If r* = r, a column c of the matrix is the target code as it is. Otherwise its length is wrong,
 # and HMOH **aligns** it by LSH (locality-sensitive hashing, random hyperplanes). Draw one matrix
-# W̃ of size r* x r with independent entries from N(0, 1), the same for all classes, and take
+# W̃ of size r* x r with independent Gaussian entries (mean 0, variance 1), the same for all
+# classes, and take
 #
 # $$\tilde c = \mathrm{sign}(\tilde W^T c) \quad \text{(Eq. 11)}$$
 #
@@ -173,8 +174,8 @@ print("align: correct")
 # ## 2.3 How balanced is an aligned code?
 #
 # Theorem 1 says that every bit of an aligned code is +1 with probability 1/2. Let M be the number
-# of +1 among its bits. The paper then writes M ~ B(r*, 1/2), a binomial distribution. Think: how
-# many bits does the aligned code have?
+# of +1 among its bits. The paper then writes M ~ B(r*, 1/2), the binomial distribution of r* fair
+# coins. Think: how many bits does the aligned code have?
 #
 # Write `probability_of_balance(r)`: the probability that exactly half of the bits of an aligned
 # code are +1, for even r, with the right number of bits. (`comb(n, k)` is the binomial
@@ -251,7 +252,7 @@ for r, r_star in [(8, 16), (24, 32)]:
 #
 # ## 2.4 What the aligned codes really are
 #
-# Take one column w of W̃ and two classes with columns c and c', and see the two numbers w·c and
+# Take one column w of W̃ and two classes with columns c and c', and look at the two numbers w·c and
 # w·c'. They are jointly Gaussian with covariance c·c' = 0, because Hadamard columns are
 # orthogonal. Uncorrelated *jointly Gaussian* variables are independent. So the bits of different
 # classes are independent fair coins: **aligned targets are a purely random codebook.** Only one
@@ -390,16 +391,16 @@ print(
 # ## 2.5 In your words
 #
 # At 16, 32, 64 and 128 bits MNIST needs no alignment. At 8 and 48 bits it does. Explain in three
-# or four sentences what this means for the eight-bit row of a results table, and what you would
-# try instead. (Graded by hand.)
+# or four sentences what this means for the eight-bit row of a table of retrieval results, and what
+# you would try instead. (Graded by hand.)
 
 # %% [markdown] answer words 2
 # <!-- ### BEGIN SOLUTION -->
 # Where r* = r, all pairs of targets differ in exactly r/2 bits, and every draw is equally good.
 # At 8 bits the targets are random: the closest pair differs in one bit on average, and one
-# codebook in six has a collision. So mAP depends on the luck of the draw. A single run at 8 bits
-# says little, and the spread over seeds must be shown. One can draw many codebooks and keep the
-# one with the largest least distance (the library's `codebook="spread"`), or construct one:
+# codebook in six has a collision. So the result depends on the luck of the draw. A single run at
+# 8 bits says little, and the spread over seeds must be shown. One can draw many codebooks and keep
+# the one with the largest least distance (the library's `codebook="spread"`), or construct one:
 # exercise 7.
 # <!-- ### END SOLUTION -->
 
@@ -419,7 +420,7 @@ for kind in ("random", "spread"):
 # %% [markdown]
 # ## 2.6 Coins instead of Gaussians (optional, hard)
 #
-# Let the entries of W̃ be fair coins, +1 or -1, instead of N(0, 1). For two orthogonal columns c
+# Let the entries of W̃ be fair coins, +1 or -1, instead of Gaussian. For two orthogonal columns c
 # and c' the numbers w·c and w·c' are still uncorrelated. Are the bits of two classes still
 # independent, and is each still +1 with probability 1/2? Take r* = 2 and go through all four w.
 # Then let the computer go through all w for r* = 4.

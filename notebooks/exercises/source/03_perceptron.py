@@ -8,13 +8,14 @@
 # **Time:** 45 to 60 minutes. **Points:** 10.
 #
 # **Before you start:** exercise 2; loops over arrays; the idea of a linear classifier.
+
+#
+# **In the paper:** Sec. 3.3 (the loss and the 0/1 vector a), Sec. 3.5 (the update); Algorithm 1,
+# line 12.
 #
 # The next cell loads 3,000 images of MNIST. Each becomes 100 numbers, its **features**: how close
 # it is to each of 100 other images (a kernel; exercise 10). `targets` holds the target code of
 # each digit. Take both as given here.
-#
-# **In the paper:** Sec. 3.3 (the loss and the 0/1 vector a), Sec. 3.5 (the update); Algorithm 1,
-# line 12.
 
 # %%
 import sys
@@ -217,8 +218,8 @@ def right_pass(Z, y, C, rate=1.0):
     """Learn all bits of a sample together; used instead of your perceptron."""
     W = np.zeros((len(C[0]), len(Z[0])), np.float32)
     for z, c in zip(Z, C[y], strict=True):
-        miss = (c < 0) == (W @ z > 0)
-        W += np.float32(rate) * np.outer(c * miss, z)
+        miss = np.flatnonzero((c < 0) == (W @ z > 0))
+        W[miss] += np.float32(rate) * c[miss, None] * z
     return W
 
 
@@ -426,20 +427,21 @@ print(f"compiled {seconds_compiled * 1e3:.1f} ms, without compilation")
 #
 # ## 3.4 How many mistakes can it make? (optional, hard)
 #
-# Take one bit with weights w. Let no |z| be larger than R. Let there be a vector u of length 1
-# with c (u·z) ≥ γ > 0 for all samples: u gets every sample right, by a margin γ. Show that the
-# perceptron makes at most (R/γ)² mistakes, however long the stream is.
+# Take one bit with weights w, and let c be its target for a sample. Let no |z| be larger than ρ.
+# Let there be a vector e of length 1 with c (e·z) ≥ γ > 0 for all samples: e gets every sample
+# right, by a margin γ. Show that the perceptron makes at most (ρ/γ)² mistakes, however long the
+# stream is.
 #
 # <details><summary>Hint</summary>
 #
-# How much does u·w grow with a mistake, at least? How much does |w|² grow, at most?
+# How much does e·w grow with a mistake, at least? How much does |w|² grow, at most?
 #
 # </details>
 # <details><summary>Answer</summary>
 #
-# A mistake adds c z to w, so u·w grows by c (u·z) ≥ γ. And |w + c z|² = |w|² + 2 c (w·z) + |z|²,
-# where c (w·z) ≤ 0 because the bit was wrong, so |w|² grows by at most R². After M mistakes
-# M γ ≤ u·w ≤ |w| ≤ √M R, and therefore M ≤ (R/γ)². (Novikoff's theorem. The learning rate
+# A mistake adds c z to w, so e·w grows by c (e·z) ≥ γ. And |w + c z|² = |w|² + 2 c (w·z) + |z|²,
+# where c (w·z) ≤ 0 because the bit was wrong, so |w|² grows by at most ρ². After M mistakes
+# M γ ≤ e·w ≤ |w| ≤ √M ρ, and therefore M ≤ (ρ/γ)². (Novikoff's theorem. The learning rate
 # cancels here too.)
 #
 # </details>
