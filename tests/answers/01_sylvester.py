@@ -292,6 +292,13 @@ def plotkin(n, r):
     return np.floor(r * n / (2 * (n - 1)))
 
 
+# %% right plotkin: sharper for an odd number of codes
+def plotkin(L, r):
+    # One place adds at most this. For even L it is L**2 / 4.
+    most = (L // 2) * (L - L // 2)
+    return r * most // (L * (L - 1) // 2)
+
+
 # %% right plotkin: mean over pairs
 def plotkin(L, r):
     pairs = L * (L - 1) // 2

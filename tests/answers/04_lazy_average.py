@@ -389,6 +389,24 @@ def average_lazy(Z, c):
     return average, w, 2 * mistakes
 
 
+# %% right lazy: a list is returned, and the first mistake needs no addition to the sum
+def average_lazy(Z, c):
+    w = total = None
+    last = additions = 0
+    for i, (z, sign) in enumerate(zip(Z.astype(float), c)):
+        output = 0.0 if w is None else w @ z
+        if (output > 0) != (sign > 0):
+            if w is None:
+                w = sign * z
+                total = 0 * z
+            else:
+                total = total + (i - last) * w
+                w = w + sign * z
+            additions += 2
+            last = i
+    return [(total + (len(Z) - last) * w) / len(Z), w, additions]
+
+
 # %% right lazy: list of mistakes, summed at the end
 def average_lazy(Z, c):
     w = np.zeros(Z.shape[1])

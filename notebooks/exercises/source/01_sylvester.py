@@ -84,7 +84,7 @@ with switched_off(globals(), "hmoh.hadamard", "hmoh.hadamard_product"):
 for k, (H, need) in enumerate(zip(made, needs, strict=True)):
     n = 2**k
     assert H.shape == (n, n), (
-        f"sylvester({k}) has shape {H.shape}, but {k} doublings of a 1 x 1 matrix make "
+        f"sylvester({k}) has shape {H.shape}, but k = {k} doublings of a 1 x 1 matrix make "
         f"{(n, n)}: k is the number of doublings, not the order."
     )
     values = np.unique(H).tolist()

@@ -429,7 +429,8 @@ mistakes = {
         axis=1
     ),
     "these are the places that are equal": 128 - small,
-    "out held -1 before, and you add to that; set out[i, j], or start it at 0": small - 1,
+    "out held -1 before, and you add to that; set out[i, j], or start it at 0": small
+    - 1,
 }
 why = "sum popcount(Q[i, k] ^ D[j, k]) over the words k"
 for mistake, distances in mistakes.items():
