@@ -1,6 +1,305 @@
 """Answers of students to the checks of 01_sylvester. The format is in test_exercises.py."""
 
 
-# %% wrong sylvester: .
-def sylvester(n):
-    return np.ones((n, n), int)
+# %% wrong sylvester: sylvester\(1\) is \[\[1, 1\], \[-1, 1\]\].*only the lower right block
+def sylvester(k):
+    H = np.array([[1]])
+    for _ in range(k):
+        H = np.block([[H, H], [-H, H]])
+    return H
+
+
+# %% wrong sylvester: only the lower right block has a minus sign
+def sylvester(k):
+    return np.ones((2**k, 2**k), int)
+
+
+# %% wrong sylvester: k is the number of doublings, not the order
+def sylvester(k):
+    H = np.array([[1]])
+    while len(H) < k:
+        H = np.block([[H, H], [H, -H]])
+    return H
+
+
+# %% wrong sylvester: every block is the whole matrix of the step before
+def sylvester(k):
+    H = np.array([[1]])
+    for _ in range(k):
+        size = len(H)
+        H = np.block([[H, H], [H, H]])
+        H[size, size] *= -1
+    return H
+
+
+# %% wrong sylvester: integer array is needed
+def sylvester(k):
+    H = np.ones((1, 1))
+    for _ in range(k):
+        H = np.block([[H, H], [H, -H]])
+    return H
+
+
+# %% wrong sylvester: hmoh.hadamard does the whole task
+def sylvester(k):
+    return hadamard(2**k)
+
+
+# %% wrong sylvester: only \+1 and -1 are allowed
+def sylvester(k):
+    H = np.array([[1]])
+    for _ in range(k):
+        H = np.block([[H, H], [H, 1 - H]])
+    return H
+
+
+# %% wrong sylvester: a Hadamard matrix, but not Sylvester's
+def sylvester(k):
+    H = np.array([[1]])
+    for step in range(k):
+        H = np.block([[H, H], [H, -H]] if step == 0 else [[H, -H], [H, H]])
+    return H
+
+
+# %% right sylvester: Kronecker products
+def sylvester(k):
+    H = np.array([[1]])
+    for _ in range(k):
+        H = np.kron([[1, 1], [1, -1]], H)
+    return H
+
+
+# %% right sylvester: recursion, bytes
+def sylvester(k):
+    if k == 0:
+        return np.ones((1, 1), np.int8)
+    half = sylvester(k - 1)
+    upper = np.hstack([half, half])
+    lower = np.hstack([half, -half])
+    return np.vstack([upper, lower])
+
+
+# %% right sylvester: nested lists
+def sylvester(k):
+    rows = [[1]]
+    for _ in range(k):
+        rows = [row + row for row in rows] + [row + [-x for x in row] for row in rows]
+    return rows
+
+
+# %% wrong entry: the exponent i j of Eq. 8, the misprint
+def entry(i, j):
+    return (-1) ** (i * j)
+
+
+# %% wrong entry: an entry is \+1 or -1
+def entry(i, j):
+    return (i & j).bit_count() % 2
+
+
+# %% wrong entry: an entry is \+1 or -1.*unsigned bytes
+def entry(i, j):
+    odd = np.array([(i & j).bit_count() % 2], np.uint8)
+    return (1 - 2 * odd)[0]
+
+
+# %% wrong entry: where i or j has a 1
+def entry(i, j):
+    return (-1) ** (i | j).bit_count()
+
+
+# %% wrong entry: the places where they differ
+def entry(i, j):
+    return (-1) ** bin(i ^ j).count("1")
+
+
+# %% wrong entry: the number of ones of i by that of j
+def entry(i, j):
+    return (-1) ** (i.bit_count() * j.bit_count())
+
+
+# %% wrong entry: the opposite
+def entry(i, j):
+    return 1 if (i & j).bit_count() % 2 else -1
+
+
+# %% wrong entry: counted from 0, so subtract nothing
+def entry(i, j):
+    return (-1) ** ((i - 1) & (j - 1)).bit_count()
+
+
+# %% wrong entry: right below 64.*count all places, however many
+def entry(i, j):
+    common = sum((i >> place & 1) * (j >> place & 1) for place in range(6))
+    return (-1) ** common
+
+
+# %% wrong entry: entry builds a matrix
+def entry(i, j):
+    k = max(i, j).bit_length()
+    return sylvester(k)[i, j]
+
+
+# %% wrong entry: hmoh.hadamard does the whole task
+def entry(i, j):
+    return hadamard(2 ** max(i, j).bit_length())[i, j]
+
+
+# %% wrong entry: in binary i is 10 and j is 11; number of places with a 1 in both: 1
+def entry(i, j):
+    return -1 if i & j & 1 or (i == j != 0 and (i & j).bit_count() % 2) else 1
+
+
+# %% right entry: recursion on the last place
+def entry(i, j):
+    if i == 0 or j == 0:
+        return 1
+    sign = -1 if i % 2 and j % 2 else 1
+    return sign * entry(i // 2, j // 2)
+
+
+# %% right entry: text of the binary number
+def entry(i, j):
+    return (-1) ** format(i & j, "b").count("1")
+
+
+# %% right entry: clear the last one
+def entry(i, j):
+    sign = 1
+    common = i & j
+    while common:
+        common &= common - 1
+        sign = -sign
+    return sign
+
+
+# %% right entry: a float
+def entry(i, j):
+    return float(np.prod([-1.0 if digit == "1" else 1.0 for digit in bin(i & j)[2:]]))
+
+
+# %% wrong distances: overflow: int8 holds at most 127
+def distances(C):
+    return (len(C) - C.T @ C) // 2
+
+
+# %% wrong distances: overflow: int8 holds at most 127
+def distances(C):
+    # Overflows only from 128 places on.
+    return (len(C) - (C.T @ C).astype(int)) // 2
+
+
+# %% wrong distances: overflow: int8 holds at most 127
+def distances(C):
+    ones = (C > 0).astype(np.uint8)
+    return ones.T @ (1 - ones) + (1 - ones).T @ ones
+
+
+# %% wrong distances: codes are the columns
+def distances(C):
+    C = C.astype(int)
+    return (C.shape[1] - C @ C.T) // 2
+
+
+# %% wrong distances: these are inner products
+def distances(C):
+    return C.T.astype(int) @ C
+
+
+# %% wrong distances: twice the distance
+def distances(C):
+    C = C.astype(int)
+    return len(C) - C.T @ C
+
+
+# %% wrong distances: counts the places that are equal
+def distances(C):
+    C = C.astype(int)
+    return (len(C) + C.T @ C) // 2
+
+
+# %% wrong distances: has shape \(3, 5\)
+def distances(C):
+    return (C.T[:, :, None] != C.T[:, None, :]).sum(axis=1)
+
+
+# %% right distances: comparison, no product
+def distances(C):
+    return (C[:, :, None] != C[:, None, :]).sum(axis=0)
+
+
+# %% right distances: floats
+def distances(C):
+    C = C.astype(float)
+    return (C.shape[0] - C.T @ C) / 2
+
+
+# %% right distances: squared Euclidean distance
+def distances(C):
+    points = C.T.astype(int)
+    return ((points[:, None] - points[None]) ** 2).sum(axis=2) // 4
+
+
+# %% right distances: loops and lists
+def distances(C):
+    columns = C.T.tolist()
+    return [[sum(x != y for x, y in zip(a, b)) for b in columns] for a in columns]
+
+
+# %% right distances: einsum
+def distances(C):
+    inner = np.einsum("ka,kb->ab", C, C, dtype=np.int64)
+    return (C.shape[0] - inner) // 2
+
+
+# %% wrong plotkin: this is the bound itself; round it down
+def plotkin(L, r):
+    return r * L / (2 * (L - 1))
+
+
+# %% wrong plotkin: the number of pairs has L - 1, not L
+def plotkin(L, r):
+    return r * L // (2 * L)
+
+
+# %% wrong plotkin: this is rounded up
+def plotkin(L, r):
+    return -(-r * L // (2 * (L - 1)))
+
+
+# %% wrong plotkin: rounded up or to the nearest
+def plotkin(L, r):
+    return round(r * L / (2 * (L - 1)))
+
+
+# %% wrong plotkin: the first argument is the number of codes
+def plotkin(r, L):
+    return r * L // (2 * (L - 1))
+
+
+# %% wrong plotkin: note the brackets
+def plotkin(L, r):
+    return r * L // 2 * (L - 1)
+
+
+# %% wrong plotkin: round r L / \(2 \(L - 1\)\) down
+def plotkin(L, r):
+    return r // 2 * L // (L - 1)
+
+
+# %% right plotkin: floor of a float
+def plotkin(n, r):
+    return np.floor(r * n / (2 * (n - 1)))
+
+
+# %% right plotkin: sharper for an odd number of codes
+def plotkin(L, r):
+    # One place adds at most this. For even L it is L**2 / 4.
+    most = (L // 2) * (L - L // 2)
+    return r * most // (L * (L - 1) // 2)
+
+
+# %% right plotkin: mean over pairs
+def plotkin(L, r):
+    pairs = L * (L - 1) // 2
+    return int(r * L**2 / 4 / pairs)

@@ -5,7 +5,7 @@
 # ..., and why its columns are good target codes for classes. You will also learn to test a
 # printed formula before you trust it.
 #
-# **Time:** 30 to 40 minutes. **Points:** 10.
+# **Time:** 35 to 45 minutes. **Points:** 10.
 #
 # **Before you start:** matrix products, `numpy` arrays, numbers in binary. Nothing about hashing.
 #
@@ -14,18 +14,29 @@
 #
 # How to work: write your code where it says `YOUR CODE HERE` and delete the line
 # `raise NotImplementedError`. Run the cell, then run the check below it. A failed check says what
-# it found and what it needs. Hints are folded. Open one at a time. The first cell finds the
-# library of this clone and says whether your machine is ready.
+# it found and what it needs. Its code is folded, and you need not read it. Hints are folded too.
+# Open one at a time. Where it says **Predict before you run**, write down your guess first. The
+# first cell finds the library of this clone and says whether your machine is ready.
 
 # %%
 import sys
+from importlib.util import find_spec
 
 sys.path.insert(0, "../../..")  # the modules are in the folder of the clone
+for name in ("numba", "hmoh", "study"):
+    if find_spec(name) is None:
+        raise ImportError(
+            f"{name} is not found: start JupyterLab with `make lab` and keep this notebook "
+            "three folders below the clone, or set PYTHONPATH to the clone's folder."
+        )
+
+from math import ceil
 
 import numpy as np
 
 from hmoh import hadamard
 from study import datasets, plots
+from study.exercises import replaced, switched_off
 
 plots.use_style()
 datasets.load("mnist")  # an error here says what to do
@@ -40,7 +51,8 @@ print("OK, ready")
 #
 # $$H_{2n} = \begin{bmatrix} H_n & H_n \\ H_n & -H_n \end{bmatrix}$$
 #
-# Write `sylvester(k)`, which returns the matrix of order 2ᵏ as an integer array.
+# Write `sylvester(k)`, which doubles k times. It returns the matrix of order n = 2ᵏ as an integer
+# array. The library has this matrix too (`hadamard`). The check switches it off.
 #
 # <details><summary>Hint 1</summary>
 #
@@ -66,30 +78,41 @@ def sylvester(k):
 
 
 # %% check sylvester 2
-for k in range(6):
-    H = np.asarray(sylvester(k))
+needs = [hadamard(2**k).astype(int) for k in range(6)]
+with switched_off(globals(), "hmoh.hadamard", "hmoh.hadamard_product"):
+    made = [np.asarray(sylvester(k)) for k in range(6)]
+for k, (H, need) in enumerate(zip(made, needs, strict=True)):
     n = 2**k
     assert H.shape == (n, n), (
-        f"sylvester({k}) has shape {H.shape}, but order 2**{k} means {(n, n)}: "
-        "double k times."
+        f"sylvester({k}) has shape {H.shape}, but k = {k} doublings of a 1 x 1 matrix make "
+        f"{(n, n)}: k is the number of doublings, not the order."
     )
     values = np.unique(H).tolist()
     assert set(values) <= {-1, 1}, (
         f"sylvester({k}) holds {values}, but only +1 and -1 are allowed: "
         "see the definition in 1.1."
     )
-    products = H @ H.T
-    wrong = np.argwhere(n * np.eye(n) != products)
-    if len(wrong):
-        i, j = wrong[0]
-        raise AssertionError(
-            f"in sylvester({k}) rows {i} and {j} have inner product {products[i, j]}, "
-            f"not {n if i == j else 0}: is the minus sign on the right block, "
-            "and only there?"
+    assert H.dtype.kind == "i", (
+        f"sylvester({k}) is {H.dtype}, but an integer array is needed: "
+        "start with np.array([[1]]), without a decimal point."
+    )
+    if k < 2:
+        assert (need == H).all(), (
+            f"sylvester({k}) is {H.tolist()}, but H of order {n} is {need.tolist()}: "
+            "only the lower right block has a minus sign."
         )
-    assert (hadamard(n) == H).all(), (
-        f"order {n} is a Hadamard matrix, but not Sylvester's: "
-        "compare with the blocks of Eq. 9."
+    inner = H.astype(int) @ H.T.astype(int)
+    wrong = np.argwhere(inner != n * np.eye(n))
+    if len(wrong):
+        a, b = wrong[0]
+        raise AssertionError(
+            f"sylvester(1) is right, but in sylvester({k}) rows {a} and {b} have inner "
+            f"product {inner[a, b]}, not {n if a == b else 0}: every block is the "
+            "whole matrix of the step before, and the last one has the minus sign."
+        )
+    assert (need == H).all(), (
+        f"sylvester({k}) is a Hadamard matrix, but not Sylvester's: its rows have another "
+        f"order or sign; put the blocks where Eq. 9 has them. Yours is {H.tolist()}."
     )
 print("sylvester: correct up to order 32")
 
@@ -97,8 +120,11 @@ print("sylvester: correct up to order 32")
 # ## 1.2 An entry without the matrix
 #
 # Sometimes one column is wanted and the matrix is too large to build. The paper prints a closed
-# form (Eq. 8), with i and j counted from 1: H_ij = (-1)^((i-1)(j-1)). We count from 0, so its
-# exponent is the product i j. See what this gives:
+# form (Eq. 8), with row i and column j counted from 1: H_ij = (-1)^((i-1)(j-1)). We count from 0,
+# so its exponent is the product i j. The next cell draws this matrix and Sylvester's for n = 8.
+#
+# **Predict before you run.** How many different rows does the matrix of Eq. 8 have? What is its
+# rank?
 
 # %%
 i = np.arange(8)
@@ -109,9 +135,17 @@ print("rank of Eq. 8 as printed:", np.linalg.matrix_rank(printed))
 print("rank of the recursion's matrix:", np.linalg.matrix_rank(hadamard(8)))
 
 # %% [markdown]
-# Eq. 8 is a misprint: its parity depends only on the last bit of i and of j. The right exponent
-# is the number of binary places at which i **and** j both have a 1. Write `entry(i, j)` by that
-# rule, for plain integers of any size.
+# <details><summary>Answer</summary>
+#
+# Two, and the rank is 2. The product i j is odd only if i and j are both odd. So all even rows
+# are equal, and all odd rows are equal. But eight rows that are orthogonal to each other have rank
+# 8, so this is no Hadamard matrix.
+#
+# </details>
+#
+# Eq. 8 is a misprint: its sign depends only on the last binary place of i and of j. The right
+# exponent is the number of binary places at which i **and** j both have a 1. Write `entry(i, j)`
+# by that rule, for plain integers of any size.
 #
 # Here is why it is true. The step from order n to 2n adds a highest binary place to i and to j.
 # The sign changes exactly in the lower right block, where both new places are 1.
@@ -138,29 +172,71 @@ def entry(i, j):
 
 
 # %% check entry 3
-H = hadamard(64)
+def no_matrix(*arguments):
+    raise AssertionError(
+        "entry builds a matrix, but that of i = 2**40 fits into no memory: "
+        "count binary places of i and j instead."
+    )
+
+
+H = hadamard(64).astype(int)
+calls = ("hmoh.hadamard", "hmoh.hadamard_product")
+with switched_off(globals(), *calls), replaced(globals(), sylvester=no_matrix):
+    found = [[entry(i, j) for j in range(64)] for i in range(64)]
+    large = [(2**40 + 5, 2**40 + 1, 1), (2**62 + 1, 2**62, -1)]
+    found_large = [entry(i, j) for i, j, _ in large]
 for i in range(64):
     for j in range(64):
-        value = entry(i, j)
-        assert value == H[i, j], (
-            f"entry({i}, {j}) = {value}, but the matrix has {H[i, j]} there: "
-            f"in binary i is {i:b} and j is {j:b}; count the places where both have a 1."
+        assert found[i][j] in (1, -1), (
+            f"entry({i}, {j}) = {found[i][j]}, but an entry is +1 or -1: the number of "
+            "common places is the exponent of -1, so only even or odd matters. "
+            "(255 is what 1 - 2 gives in numpy's unsigned bytes; use plain integers.)"
         )
-big = entry(2**40 + 5, 2**40 + 1)
-assert big == 1, (
-    f"entry(2**40 + 5, 2**40 + 1) = {big}, not 1 (two common ones): "
-    "use plain integers, not arrays of 32 bits."
+found = np.array(found, int)
+i = np.arange(64)[:, None]
+j = np.arange(64)
+sign = H[63]  # -1 where a number below 64 has an odd number of ones
+mistakes = {
+    "this is the exponent i j of Eq. 8, the misprint": 1 - 2 * (i * j % 2),
+    "you count the places where i or j has a 1, with |": sign[i | j],
+    "you count the ones of i and those of j, or the places where they differ": sign[
+        i ^ j
+    ],
+    "you multiply the number of ones of i by that of j": np.maximum(sign[i], sign[j]),
+    "all signs are the opposite, so an even count must give +1": -H,
+}
+for mistake, matrix in mistakes.items():
+    assert not (found == matrix).all(), (
+        f"entry is not right: {mistake}; count the places where both have a 1, with &."
+    )
+assert not (found[1:, 1:] == H[:-1, :-1]).all(), (
+    "entry(i, j) is the entry at i - 1 and j - 1: here i and j are counted from 0, "
+    "so subtract nothing."
 )
+wrong = np.argwhere(found != H)
+if len(wrong):
+    i, j = wrong[0].tolist()
+    raise AssertionError(
+        f"entry({i}, {j}) = {found[i, j]}, but the matrix has {H[i, j]} there: in binary "
+        f"i is {i:b} and j is {j:b}; number of places with a 1 in both: {(i & j).bit_count()}."
+    )
+for (i, j, need), value in zip(large, found_large, strict=True):
+    assert value == need, (
+        f"entry is right below 64, but entry({i}, {j}) = {value}, not {need}: in binary i "
+        f"is {i:b} and j is {j:b}; count all places, however many there are."
+    )
 print("entry: agrees with the recursion at all 4,096 places of order 64")
 
 # %% [markdown]
 # ## 1.3 Why these columns are good codes
 #
-# Give every class a column of the matrix as its **target code**. The **Hamming distance** of two
-# codes is the number of places at which they differ.
+# A **code** is a list of bits, each +1 or -1. Give every class a column of the matrix as its
+# **target code**. The **Hamming distance** d of two codes is the number of places at which they
+# differ.
 #
-# Write `distances(C)`. C is a matrix of +1 and -1 with one code per **column**. Return the matrix
-# of Hamming distances between all pairs of columns. Use one matrix product, no loop over places.
+# Write `distances(C)`. C is a matrix of +1 and -1 with one code per **column**: r places, L
+# codes. Return the (L, L) matrix of Hamming distances between all pairs of columns. Use one
+# matrix product, no loop over places.
 #
 # <details><summary>Hint 1</summary>
 #
@@ -173,11 +249,16 @@ print("entry: agrees with the recursion at all 4,096 places of order 64")
 # The inner product is (r - d) - d. Solve for d.
 #
 # </details>
+# <details><summary>Hint 3</summary>
+#
+# C may be int8, which holds numbers from -128 to 127 only. Convert it before the product.
+#
+# </details>
 
 
 # %% solution distances
 def distances(C):
-    """Return the (n, n) Hamming distances between the n columns of C, which are +1 and -1."""
+    """Return the (L, L) Hamming distances between the L columns of C, which are +1 and -1."""
     ### BEGIN SOLUTION
     C = np.asarray(C).astype(int)  # int8 would overflow from 128 places on
     return (len(C) - C.T @ C) // 2
@@ -186,25 +267,54 @@ def distances(C):
 
 # %% check distances 3
 rng = np.random.default_rng(1)
-short = np.where(rng.random((5, 3)) < 0.5, 1, -1).astype(np.int8)
-square = np.where(rng.random((8, 8)) < 0.5, 1, -1).astype(np.int8)
-opposite = np.ones((100, 2), np.int8) * np.array([1, -1], np.int8)
-for C in (short, square, opposite):
-    D = np.asarray(distances(C))
+tosses = {r: rng.random((r, L)) < 0.5 for r, L in [(5, 3), (8, 8), (200, 4)]}
+cases = [np.where(tossed, 1, -1) for tossed in tosses.values()]
+for r in (200, 300):
+    cases.append(np.ones((r, 2), int) * [1, -1])  # a code and its opposite
+overflow = (
+    "short codes are right, so this is overflow: int8 holds at most 127; "
+    "convert C to int before the product"
+)
+for C in cases:
+    r, L = C.shape
     need = (C[:, :, None] != C[:, None, :]).sum(axis=0)
+    try:
+        D = np.asarray(distances(C.astype(np.int8)))
+    except OverflowError as error:
+        raise AssertionError(
+            f"codes of {r} places, int8: {error}: {overflow}."
+        ) from error
     assert D.shape == need.shape, (
-        f"distances of {C.shape[1]} codes has shape {D.shape}, but {need.shape} "
-        "is needed: codes are columns."
+        f"distances of {L} codes of {r} places has shape {D.shape}, but {need.shape} is "
+        "needed: codes are the columns of C."
     )
+    if r < 100:
+        mistakes = {
+            "these are inner products; subtract from r and halve": C.T @ C,
+            "this is twice the distance; a place that differs changes the inner product "
+            "by 2": 2 * need,
+            "this counts the places that are equal": r - need,
+        }
+        if r == L:
+            mistakes["these are the distances of rows, but codes are columns"] = (
+                C[:, None] != C[None]
+            ).sum(axis=2)
+        for mistake, matrix in mistakes.items():
+            assert not (matrix == D).all(), (
+                f"codes of {r} places: the first two columns have {D[0, 1]}, but differ "
+                f"at {need[0, 1]} places: {mistake}."
+            )
     wrong = np.argwhere(need != D)
     if len(wrong):
         a, b = wrong[0]
+        why = "check the formula on paper for these two columns"
+        if r > 100:
+            why = overflow
         raise AssertionError(
-            f"codes of {C.shape[0]} places (int8): the distance of columns {a} and {b} "
-            f"is {D[a, b]}, but they differ at {need[a, b]} places: check the formula "
-            "on paper, and the number type if only long codes are wrong."
+            f"codes of {r} places, int8: the distance of columns {a} and {b} is "
+            f"{D[a, b]}, but they differ at {need[a, b]} places: {why}."
         )
-D = distances(hadamard(32))
+D = np.asarray(distances(hadamard(32)))
 different = D[~np.eye(32, dtype=bool)]
 print(
     f"columns of order 32: least distance {different.min()}, "
@@ -212,14 +322,16 @@ print(
 )
 
 # %% [markdown]
-# Can one do better than half of the bits for **every** pair? For n codes, sum the distances over
-# all pairs. A place where a codes have +1 and n - a have -1 adds a (n - a), at most n²/4. So the
-# mean distance over the n (n-1)/2 pairs is at most (n²/4) r / (n (n-1)/2) = r n / (2 (n - 1)).
-# This is Plotkin's bound.
+# ## 1.4 Can one do better?
 #
-# Write `plotkin(n, r)`, which returns that bound rounded down to a whole number. (The least
-# distance is a whole number, and it is not above the mean.) Then answer: for 16 classes and 16
-# bits, how far are Hadamard columns from the best that is possible?
+# Can **every** pair differ in more than half of the bits? Take L codes of r places and sum the
+# distances over all pairs. A place where p codes have +1 and L - p have -1 adds p (L - p), at
+# most L²/4. There are r places and L (L - 1)/2 pairs. So the mean distance is at most
+#
+# $$\frac{r\,L^2/4}{L\,(L-1)/2} = \frac{r\,L}{2\,(L-1)} .$$
+#
+# This is Plotkin's bound. The least distance is not above the mean, and it is a whole number.
+# Write `plotkin(L, r)`, which returns the bound rounded down to a whole number.
 #
 # <details><summary>Hint</summary>
 #
@@ -229,32 +341,97 @@ print(
 
 
 # %% solution plotkin
-def plotkin(n, r):
-    """Return the largest least distance that the bound on the mean allows n codes of r bits."""
+def plotkin(L, r):
+    """Return the largest least distance that the bound on the mean allows L codes of r bits."""
     ### BEGIN SOLUTION
-    return r * n // (2 * (n - 1))
+    return r * L // (2 * (L - 1))
     ### END SOLUTION
 
 
 # %% check plotkin 2
-cases = [(2, 8, 8), (10, 8, 4), (16, 16, 8), (32, 32, 16), (10, 64, 35), (3, 9, 6)]
-for n, r, need in cases:
-    value = plotkin(n, r)
+cases = [
+    (10, 64, 35),
+    (10, 8, 4),
+    (2, 8, 8),
+    (16, 16, 8),
+    (32, 32, 16),
+    (3, 9, 6),
+    (2, 7, 7),
+]
+for L, r, need in cases:
+    value = plotkin(L, r)
+    bound = r * L / (2 * (L - 1))
+    mistakes = {
+        "this is the bound itself; round it down": bound,
+        "the number of pairs has L - 1, not L": r * L // (2 * L),
+        "this is rounded up or to the nearest; round down": ceil(bound),
+        "the first argument is the number of codes, the second the bits": (
+            L * r // (2 * (r - 1))
+        ),
+        "divide by the whole product 2 (L - 1); note the brackets": r
+        * L
+        // 2
+        * (L - 1),
+    }
+    why = "round r L / (2 (L - 1)) down"
+    for mistake, number in mistakes.items():
+        if value == number != need:
+            why = mistake
     assert value == need, (
-        f"plotkin({n}, {r}) = {value}, but {n} codes of {r} bits allow {need}: "
-        "round r n / (2 (n - 1)) down."
+        f"plotkin({L}, {r}) = {value}, but {L} codes of {r} bits allow {need}: {why}."
     )
-bound = plotkin(16, 16)
-found = distances(hadamard(16))[0, 1]
-print(
-    f"16 classes, 16 bits: bound {bound}, Hadamard columns {found}, gap {bound - found}"
-)
-bound = plotkin(10, 64)
-found = distances(hadamard(64))[0, 1]
-print(f"10 classes, 64 bits: bound {bound}, Hadamard columns {found}")
-print("fewer classes leave room for larger distances")
+print("plotkin: correct")
 
 # %% [markdown]
-# **What you now have.** For as many classes as bits, no codebook has a larger least distance than
-# the columns of a Hadamard matrix. Exercise 2 asks what happens when the code length is *not* the
-# order of the matrix. Exercise 7 uses the room that the bound shows.
+# **Predict before you run.** For 16 classes and 16 bits, how far are Hadamard columns from the
+# bound? And for 10 classes and 64 bits?
+
+# %%
+for L, r in [(16, 16), (10, 64)]:
+    inner = hadamard(r)[:, 0].astype(int) @ hadamard(r)[:, 1]
+    print(f"{L} classes, {r} bits: bound {plotkin(L, r)},", end=" ")
+    print(f"Hadamard columns {(r - inner) // 2}")
+
+# %% [markdown]
+# <details><summary>Answer</summary>
+#
+# With as many classes as bits the gap is 0: no codebook has a larger least distance than the
+# columns of a Hadamard matrix. Fewer classes leave room: ten codes of 64 bits may differ in 35
+# places, but Hadamard columns differ in 32.
+#
+# </details>
+#
+# ## 1.5 A product without the matrix (optional, hard)
+#
+# The product H x of the matrix of order n with a vector x takes about n² additions. Write
+# `transform(x)`, which returns the same vector with n log₂ n additions or subtractions and never
+# makes H. Compare it with `hadamard(1024) @ x` for a random x, and time both.
+#
+# <details><summary>Hint</summary>
+#
+# Let x₁ be the first half of x and x₂ the second. Multiply Eq. 9 by them. Two products of half
+# the size are left.
+#
+# </details>
+# <details><summary>Answer</summary>
+#
+# Eq. 9 says: the first half of the result is H x₁ + H x₂, the second half is H x₁ - H x₂, where H
+# has order n/2. So
+#
+#     def transform(x):
+#         if len(x) == 1:
+#             return x
+#         half = len(x) // 2
+#         first = transform(x[:half])
+#         second = transform(x[half:])
+#         return np.concatenate([first + second, first - second])
+#
+# This is the fast Walsh-Hadamard transform. `hadamard_product` in `hmoh.py` is the same without
+# recursion.
+#
+# </details>
+
+# %% [markdown]
+# **What you now have.** The target codes of HMOH, and a bound that says how good they are.
+# Exercise 2 asks what happens when the code length is *not* the order of the matrix. Exercise 7
+# uses the room that the bound leaves.

@@ -15,10 +15,17 @@
 
 # %%
 import sys
+from importlib.util import find_spec
 
 sys.path.insert(0, "../../..")  # the modules are in the folder of the clone
+for name in ("numba", "hmoh", "study"):
+    if find_spec(name) is None:
+        raise ImportError(
+            f"{name} is not found: start JupyterLab with `make lab` and keep this notebook "
+            "three folders below the clone, or set PYTHONPATH to the clone's folder."
+        )
 
-from math import comb, prod
+from math import comb, erf, exp, pi, prod, sqrt
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -32,7 +39,8 @@ plots.use_style()
 # ## 2.1 The order of the matrix
 #
 # Let r be the **code length** (bits of a hash code) and L the number of **classes**. Every class
-# needs a column of its own, and every column needs at least r places. So HMOH takes the order
+# needs a column of its own, and every column needs at least r places. So HMOH takes the Hadamard
+# matrix of order
 #
 # $$r^* = \min\{2^k : 2^k \ge r,\ 2^k \ge L,\ k = 1, 2, \dots\} \quad \text{(Eq. 10)}$$
 #
@@ -58,7 +66,6 @@ def order(r, L):
 
 # %% check order 2
 for r, L, need in [
-    (1, 1, 2),
     (8, 10, 16),
     (16, 10, 16),
     (48, 10, 64),
@@ -66,11 +73,25 @@ for r, L, need in [
     (8, 205, 256),
     (128, 205, 256),
     (16, 17, 32),
+    (100, 100, 128),
+    (1, 1, 2),
 ]:
     value = order(r, L)
+    why = (
+        f"it must be the least of 2, 4, 8, ... that is not below {r} and not below {L}"
+    )
+    if value < r:
+        why = f"a column of {value} places is too short for {r} bits"
+    elif value < L:
+        why = f"{value} columns are too few for {L} classes"
+    elif value not in [2**k for k in range(1, 12)]:
+        why = "only 2, 4, 8, ... are orders here, as k starts at 1"
+    elif value > need:
+        why = f"{need} is smaller and large enough for both"
+    if value == need.bit_length() - 1 and need > 2:
+        why = f"this is k; the order is 2**k = {need}"
     assert value == need, (
-        f"order({r}, {L}) = {value}, but the least of 2, 4, 8, ... that is not below "
-        f"{r} and not below {L} is {need}: see Eq. 10."
+        f"order({r}, {L}) = {value}, but {need} is needed: {why}; see Eq. 10."
     )
 orders = {r: order(r, 10) for r in (8, 16, 32, 48, 64, 128)}
 print("order: correct; MNIST (10 classes) needs", orders)
@@ -80,7 +101,8 @@ print("order: correct; MNIST (10 classes) needs", orders)
 #
 # If r* = r, a column c of the matrix is the target code as it is. Otherwise its length is wrong,
 # and HMOH **aligns** it by LSH (locality-sensitive hashing, random hyperplanes). Draw one matrix
-# W̃ of size r* x r with independent entries from N(0, 1), the same for all classes, and take
+# W̃ of size r* x r with independent Gaussian entries (mean 0, variance 1), the same for all
+# classes, and take
 #
 # $$\tilde c = \mathrm{sign}(\tilde W^T c) \quad \text{(Eq. 11)}$$
 #
@@ -115,19 +137,32 @@ def align(C, W):
 rng = np.random.default_rng(0)
 C = hadamard(16)[:, rng.permutation(16)[:10]]
 W = rng.normal(size=(16, 8))
-T = np.asarray(align(C, W))
+T = np.asarray(align(C.copy(), W.copy()))
 assert T.shape == (10, 8), (
-    f"align gave shape {T.shape} for 10 classes and 8 bits; (10, 8) is needed: "
-    "a row for each class."
+    f"align gave shape {T.shape} for 10 classes and 8 bits, but (10, 8) is needed: "
+    "a row for each class; (W̃ᵀ C) has a column for each class."
 )
-for label in range(10):
-    need = []
-    for k in range(8):
-        product = sum(W[i, k] * C[i, label] for i in range(16))
-        need.append(1 if product > 0 else -1)
-    assert T[label].tolist() == need, (
-        f"class {label} has target {T[label].tolist()}, but Eq. 11 gives {need}: "
-        "columns of C are classes."
+values = np.unique(T).tolist()
+assert set(values) <= {-1, 0, 1} and -1 in values, (
+    f"the targets hold {values[:4]}, but only +1 and -1 are allowed: take the sign, "
+    "with -1 for the negative ones."
+)
+outputs = np.array(
+    [[sum(W[:, k] * C[:, label]) for k in range(8)] for label in range(10)]
+)
+need = np.where(outputs > 0, 1, -1)
+assert not (need.T.reshape(10, 8) == T).all(), (
+    "the rows mix the bits of several classes: reshape does not turn columns into rows; "
+    "transpose with .T."
+)
+assert not (need == -T).all(), "all signs are the opposite of Eq. 11: +1 is for x > 0."
+wrong = np.argwhere(need != T)
+if len(wrong):
+    label, k = wrong[0]
+    raise AssertionError(
+        f"bit {k} of class {label} is {T[label, k]}, but column {k} of W̃ times column "
+        f"{label} of C is {outputs[label, k]:.3f}, so it must be {need[label, k]}: "
+        "take the sign of W̃ᵀ c as in Eq. 11, without rounding."
     )
 zero = np.asarray(align(np.array([[1], [1]]), np.array([[1.0], [-1.0]])))[0, 0]
 assert zero == -1, (
@@ -139,8 +174,8 @@ print("align: correct")
 # ## 2.3 How balanced is an aligned code?
 #
 # Theorem 1 says that every bit of an aligned code is +1 with probability 1/2. Let M be the number
-# of +1 among its bits. The paper then writes M ~ B(r*, 1/2), a binomial distribution. Think: how
-# many bits does the aligned code have?
+# of +1 among its bits. The paper then writes M ~ B(r*, 1/2), the binomial distribution of r* fair
+# coins. Think: how many bits does the aligned code have?
 #
 # Write `probability_of_balance(r)`: the probability that exactly half of the bits of an aligned
 # code are +1, for even r, with the right number of bits. (`comb(n, k)` is the binomial
@@ -163,24 +198,52 @@ def probability_of_balance(r):
 
 
 # %% check balance 2
-rng = np.random.default_rng(0)
-for r in (4, 8, 24):
-    r_star = order(r, 10)
-    column = hadamard(r_star)[:, [3]]
-    balanced = []
-    for _ in range(4000):
-        code = align(column, rng.normal(size=(r_star, r)))
-        balanced.append(code.sum() == 0)
-    drawn = np.mean(balanced)
+fixed = {2: 0.5, 4: 0.375, 8: 0.2734375, 24: 0.1611802577972412}
+for r, need in fixed.items():
     value = probability_of_balance(r)
-    error = 4 * np.sqrt(drawn * (1 - drawn) / 4000)
-    assert abs(value - drawn) < error, (
-        f"probability_of_balance({r}) = {value:.3f}, but {drawn:.3f} ±{error:.3f} of "
-        f"4,000 drawn codes (r* = {r_star}) are balanced: which of r and r* is the "
-        "number of bits?"
+    r_star = 32 if r == 24 else 16
+    mistakes = {
+        f"these are {r_star} bits, r* of ten classes, but the aligned code has r bits": comb(
+            r_star, r_star // 2
+        )
+        / 2**r_star,
+        "this is the density of the Gaussian that approximates it; the binomial "
+        "distribution is exact": sqrt(2 / (pi * r)),
+        "this is the Gaussian that approximates it, between -1/2 and 1/2; the binomial "
+        "distribution is exact": erf(1 / sqrt(2 * r)),
+        "this counts codes; divide by the number of all codes": comb(r, r // 2),
+        "this is at most half of the bits, not exactly half": (1 + need) / 2,
+        "this is the probability of one code; multiply by the number of balanced codes": 2.0
+        ** -r,
+    }
+    why = "count the balanced codes among all codes of r bits"
+    for mistake, number in mistakes.items():
+        if abs(value - number) < 1e-9 * number:
+            why = mistake
+    assert abs(value - need) < 1e-9, (
+        f"probability_of_balance({r}) = {value:.6g}, but it is {need:.6g}: {why}."
     )
 values = {r: round(probability_of_balance(r), 3) for r in (8, 24, 48)}
 print("an aligned code is exactly balanced with probability", values)
+
+# %% [markdown]
+# Test the theory with the codes themselves. This cell uses your `align`.
+
+
+# %%
+def draw_aligned(rng, r, L, r_star):
+    """Return targets of r bits for L classes: random columns of order r*, aligned."""
+    columns = hadamard(r_star)[:, rng.permutation(r_star)[:L]]
+    return align(columns, rng.normal(size=(r_star, r)))
+
+
+rng = np.random.default_rng(0)
+for r, r_star in [(8, 16), (24, 32)]:
+    balanced = [draw_aligned(rng, r, 1, r_star).sum() == 0 for _ in range(4000)]
+    print(
+        f"{r} bits: {np.mean(balanced):.3f} of 4,000 drawn codes are balanced,", end=" "
+    )
+    print(f"by the formula {probability_of_balance(r):.3f}")
 
 # %% [markdown]
 # Every Hadamard column except the first is balanced for certain. The first column is all +1, and
@@ -189,7 +252,7 @@ print("an aligned code is exactly balanced with probability", values)
 #
 # ## 2.4 What the aligned codes really are
 #
-# Take one column w of W̃ and two classes with columns c and c', and see the two numbers w·c and
+# Take one column w of W̃ and two classes with columns c and c', and look at the two numbers w·c and
 # w·c'. They are jointly Gaussian with covariance c·c' = 0, because Hadamard columns are
 # orthogonal. Uncorrelated *jointly Gaussian* variables are independent. So the bits of different
 # classes are independent fair coins: **aligned targets are a purely random codebook.** Only one
@@ -220,40 +283,70 @@ def collision(r, L):
 
 
 # %% check collision 2
-value = collision(1, 3)
-assert value == 1, (
-    f"collision(1, 3) = {value}, but three codes of one bit always collide: it must be 1."
-)
-value = collision(2, 2)
-assert abs(value - 0.25) < 1e-12, (
-    f"collision(2, 2) = {value}, but it must be 0.25: "
-    "two codes of 2 bits are equal in 1 of 4 cases."
-)
-rng = np.random.default_rng(0)
-H = hadamard(16)
-
-
-def draw_aligned():
-    """Return ten aligned targets of 8 bits."""
-    columns = H[:, rng.permutation(16)[:10]]
-    return align(columns, rng.normal(size=(16, 8)))
-
-
-drawn = np.mean([len(np.unique(draw_aligned(), axis=0)) < 10 for _ in range(4000)])
-value = collision(8, 10)
-assert abs(value - drawn) < 0.025, (
-    f"collision(8, 10) = {value:.3f}, but {drawn:.3f} of 4,000 aligned codebooks have a "
-    "collision: are there 2**r possible codes in your product, and L factors?"
-)
-print(
-    f"ten classes, 8 bits: {drawn:.3f} of aligned codebooks give two classes one code; "
-    f"random codes {value:.3f}"
-)
+fixed = [
+    (3, 4, 0.58984375),  # 8 codes, and 1 - 8 * 7 * 6 * 5 / 8**4
+    (2, 2, 0.25),
+    (1, 3, 1),
+    (3, 8, 0.9975967407226562),
+    (8, 10, 0.16305487791028817),
+]
+for r, L, need in fixed:
+    value = collision(r, L)
+    pairs = L * (L - 1) / 2
+    mistakes = {
+        "this is the sum over all pairs (the union bound), which counts a codebook with "
+        "two collisions twice": min(1, pairs / 2**r),
+        "this is an approximation (1 - e^(-pairs/2ʳ)); multiply the exact factors": (
+            1 - exp(-pairs / 2**r)
+        ),
+        "this takes the pairs as independent, but three pairs of three codes are not": (
+            1 - (1 - 2.0**-r) ** pairs
+        ),
+        "this is the probability that all differ; subtract it from 1": 1 - need,
+        "this is for two codes; there are L": 2.0**-r,
+        "there are 2**r codes, not 2 r": 1 - prod(1 - i / (2 * r) for i in range(L)),
+        "there are 2**r codes, not r**2": 1 - prod(1 - i / r**2 for i in range(L)),
+        "one factor is missing: i runs from 0 to L - 1": (
+            1 - prod(1 - i / 2**r for i in range(L - 1))
+        ),
+        "one factor is too many: i runs from 0 to L - 1": (
+            1 - prod(1 - i / 2**r for i in range(L + 1))
+        ),
+    }
+    why = "it is the birthday problem with L people and 2**r days"
+    for mistake, number in mistakes.items():
+        if abs(value - number) < 1e-9:
+            why = mistake
+    assert abs(value - need) < 1e-9, (
+        f"collision({r}, {L}) = {value:.6g}, but {L} codes of {r} bits collide with "
+        f"probability {need:.6g}: {why}."
+    )
+print("collision: correct")
 
 # %% [markdown]
-# So on MNIST with 8 bits about one run in six gives two digits the same target. No learning can
-# then tell them apart. The figure compares the least distance between targets, for aligned
-# Hadamard columns and for coin tosses.
+# **Predict before you run.** Ten classes, 8 bits: there are 256 codes for only ten classes. How
+# many of 4,000 aligned codebooks give two classes the same code: some 15, 150 or 600?
+
+# %%
+rng = np.random.default_rng(0)
+drawn = [len(np.unique(draw_aligned(rng, 8, 10, 16), axis=0)) < 10 for _ in range(4000)]
+print(f"{np.sum(drawn)} of 4,000 aligned codebooks give two classes one code:", end=" ")
+print(f"{np.mean(drawn):.3f}; random codes {collision(8, 10):.3f}")
+
+# %% [markdown]
+# <details><summary>Answer</summary>
+#
+# More than 600. Ten codes are few, but they make 45 pairs, and each pair is equal with probability
+# 1/256. So on MNIST with 8 bits about one run in six gives two digits the same target. No
+# learning can then tell them apart.
+#
+# </details>
+#
+# The next cell compares the least distance between targets, for aligned Hadamard columns and for
+# coin tosses.
+#
+# **Predict before you run.** Which of the two has the larger least distance on average, and by
+# how much?
 
 # %%
 rng = np.random.default_rng(0)
@@ -266,7 +359,7 @@ def least_distance(T):
 
 
 n_draws = 2000
-aligned = [least_distance(draw_aligned()) for _ in range(n_draws)]
+aligned = [least_distance(draw_aligned(rng, 8, 10, 16)) for _ in range(n_draws)]
 coins = []
 for _ in range(n_draws):
     tossed = np.where(rng.random((10, 8)) < 0.5, 1, -1)
@@ -288,19 +381,26 @@ print(
 )
 
 # %% [markdown]
+# <details><summary>Answer</summary>
+#
+# Neither. The two are the same up to the chance of the draw, as they must be: aligned targets
+# are coin tosses.
+#
+# </details>
+#
 # ## 2.5 In your words
 #
 # At 16, 32, 64 and 128 bits MNIST needs no alignment. At 8 and 48 bits it does. Explain in three
-# or four sentences what this means for the eight-bit row of a results table, and what you would
-# try instead. (Graded by hand.)
+# or four sentences what this means for the eight-bit row of a table of retrieval results, and what
+# you would try instead. (Graded by hand.)
 
 # %% [markdown] answer words 2
 # <!-- ### BEGIN SOLUTION -->
 # Where r* = r, all pairs of targets differ in exactly r/2 bits, and every draw is equally good.
 # At 8 bits the targets are random: the closest pair differs in one bit on average, and one
-# codebook in six has a collision. So mAP depends on the luck of the draw. A single run at 8 bits
-# says little, and the spread over seeds must be shown. One can draw many codebooks and keep the
-# one with the largest least distance (the library's `codebook="spread"`), or construct one:
+# codebook in six has a collision. So the result depends on the luck of the draw. A single run at
+# 8 bits says little, and the spread over seeds must be shown. One can draw many codebooks and keep
+# the one with the largest least distance (the library's `codebook="spread"`), or construct one:
 # exercise 7.
 # <!-- ### END SOLUTION -->
 
@@ -316,3 +416,27 @@ for kind in ("random", "spread"):
         T = np.stack(list(book.targets.values())).astype(int)
         values.append(int(least_distance(T)))
     print(f"{kind}: least distances over eight seeds {values}")
+
+# %% [markdown]
+# ## 2.6 Coins instead of Gaussians (optional, hard)
+#
+# Let the entries of W̃ be fair coins, +1 or -1, instead of Gaussian. For two orthogonal columns c
+# and c' the numbers w·c and w·c' are still uncorrelated. Are the bits of two classes still
+# independent, and is each still +1 with probability 1/2? Take r* = 2 and go through all four w.
+# Then let the computer go through all w for r* = 4.
+#
+# <details><summary>Hint</summary>
+#
+# The columns of order 2 are c = (1, 1) and c' = (1, -1). Make a table of w, w·c, w·c' and the two
+# signs, with sign(0) = -1.
+#
+# </details>
+# <details><summary>Answer</summary>
+#
+# No. For r* = 2 the pair (w·c, w·c') is (2, 0), (0, 2), (0, -2) or (-2, 0). So each bit is +1 with
+# probability 1/4, and both are never +1, although independent bits would be so with probability
+# 1/16. Uncorrelated variables are independent if they are *jointly Gaussian*, not in general. For
+# r* = 4 list all w with `itertools.product([-1, 1], repeat=4)`: a bit is +1 in 5 of 16 cases (a
+# sum of four coins is positive), two bits in 2 of 16, not in 25 of 256.
+#
+# </details>

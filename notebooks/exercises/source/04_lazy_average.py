@@ -10,11 +10,21 @@
 #
 # **In the paper:** Sec. 3.7 (ensemble learning), with equal weights 1/T; Algorithm 1, lines 13
 # and 15.
+#
+# The next cell makes features of 2,000 images as in exercise 3, here 60 of each image. Of the 16
+# bits of the target codes it takes one. `target` is +1 or -1 for each image.
 
 # %%
 import sys
+from importlib.util import find_spec
 
 sys.path.insert(0, "../../..")  # the modules are in the folder of the clone
+for name in ("numba", "hmoh", "study"):
+    if find_spec(name) is None:
+        raise ImportError(
+            f"{name} is not found: start JupyterLab with `make lab` and keep this notebook "
+            "three folders below the clone, or set PYTHONPATH to the clone's folder."
+        )
 
 import numpy as np
 
@@ -45,20 +55,33 @@ print("digits with target +1:", plus)
 # not take bit 0. Row 0 of Sylvester's matrix is all +1, so its target is the same for every
 # class, and there is nothing to learn.)
 #
-# **w** are its weights (m numbers), w⁰ = 0. At **step** t = 1 .. T (here: sample t) the
-# perceptron of exercise 3 adds δᵗ = c z if it gets the sample wrong and δᵗ = 0 otherwise: wᵗ =
-# wᵗ⁻¹ + δᵗ. The **ensemble** is the average
+# **w** are its weights (m numbers, one for each feature), and w_t are the weights after **step** t
+# (here: after sample t), for t = 1 .. T. They start at w_0 = 0. Let z be the features of sample t
+# and c its target.
+# The perceptron of exercise 3 adds δ_t = c z if it gets the sample wrong, and δ_t = 0 otherwise:
 #
-# $$\bar w = \frac1T \sum_{t=1}^{T} w^t .$$
+# $$w_t = w_{t-1} + \delta_t .$$
+#
+# The **ensemble** is the average
+#
+# $$\bar w = \frac1T \sum_{t=1}^{T} w_t .$$
 #
 # Write `average_eager(Z, c)`: the pass for one bit with targets c (one per sample), which adds up
-# all wᵗ. Return (average, last w, number of mistakes), weights as float64.
+# all w_t. Return (average, last w, number of mistakes), weights as float64. Here too sign(0) = -1.
+#
+# The cell below has six samples of two features. Their weights w_1 .. w_6 are easy to find by
+# hand.
 #
 # <details><summary>Hint</summary>
 #
 # After each sample, wrong or not, `total += w`. At the end divide by `len(Z)`.
 #
 # </details>
+
+
+# %%
+small_Z = np.array([[1, 0], [0, 1], [0, 2], [1, 0], [2, 0], [0, -1]], np.float64)
+small_c = np.array([1, 1, 1, -1, -1, -1])
 
 
 # %% solution eager
@@ -78,43 +101,76 @@ def average_eager(Z, c):
 
 
 # %% check eager 2
-Z = np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0], [1.0, 0.0]])
-c = np.array([1, -1, 1, 1])
-average, last, mistakes = average_eager(Z, c)
-assert mistakes == 1, (
-    f"{mistakes} mistakes on the four samples, but only the first is wrong (w = 0 says "
-    "-1, and later w = [1, 0]): count where sign(w·z) differs from c."
+result = average_eager(small_Z.copy(), small_c)
+assert isinstance(result, (tuple, list)) and len(result) == 3, (
+    f"average_eager returns {type(result).__name__}, but three things are needed: "
+    "return average, w, mistakes."
 )
-assert np.allclose(last, [1, 0]), (
-    f"the last w is {last}, but it must be [1, 0]: add c z on mistakes only."
+average, last, mistakes = result
+wrong_last = {
+    "you take sign(0) as +1, but it is -1": [-1, 1],
+    "np.sign(0) is 0, no bit; a product of 0 is right where the target is -1": [-2, 1],
+    "you add where the bit is right": [-3, 1],
+    "you add at every sample, right or wrong": [-2, 4],
+    "you add z without its factor c": [4, 1],
+    "you subtract c z": [-1, -4],
+}
+why = "by hand w is [1, 0], [1, 1], [1, 1], [0, 1], [0, 1], [0, 1]"
+for mistake, weights in wrong_last.items():
+    if np.allclose(last, weights):
+        why = mistake
+assert np.allclose(last, [0, 1]), (
+    f"after the six small samples the last w is {np.asarray(last).tolist()}, but it must be "
+    f"[0, 1]: {why}."
 )
-assert np.allclose(average, [1, 0]), (
-    f"the average is {average}, but w is [1, 0] after each of the four steps: "
-    "do you add the w of *after* the step?"
+wrong_average = {
+    "you add w before the update; add the w of *after* the step": [1 / 2, 2 / 3],
+    "you add w only at mistakes; add it at every step": [1 / 3, 1 / 3],
+    "this is the average over the mistakes; add w at every step and divide by T": [
+        2 / 3,
+        2 / 3,
+    ],
+    "divide by the number of steps T, not by the number of mistakes": [1, 5 / 3],
+    "divide by T; w_0 does not count": [3 / 7, 5 / 7],
+    "divide by T, not by T - 1": [3 / 5, 1],
+    "this is the sum; divide it by T": [3, 5],
+    "this is the last w; if you keep w in a list, keep w.copy()": [0, 1],
+}
+why = "by hand w is [1, 0], [1, 1], [1, 1], [0, 1], [0, 1], [0, 1]"
+for mistake, weights in wrong_average.items():
+    if np.allclose(average, weights):
+        why = mistake
+assert np.allclose(average, [1 / 2, 5 / 6]), (
+    f"the average over the six small samples is {np.asarray(average).tolist()}, but it must "
+    f"be [1/2, 5/6]: {why}."
+)
+assert mistakes == 3, (
+    f"{mistakes} mistakes are counted, but w changes at the samples 1, 2 and 4 of the small "
+    "ones, so there are 3: count one where you add to w."
 )
 average, last, mistakes = average_eager(features, target)
 model = HMOH(16, random_state=0).fit(features, labels)
 gap = np.abs(average - model.weights_[:, BIT]).max()
 assert gap < 1e-3, (
-    f"the average differs from the library's weights of the bit by {gap:.3g}, but this "
-    "must be below 0.001: divide by the number of all samples."
+    f"the six small samples are right, but on MNIST the average differs from the library's by "
+    f"{gap:.3g}: keep w and the sum in float64, and take all samples."
 )
 print(f"average_eager: agrees with HMOH; {mistakes} mistakes in {len(features)} steps")
 
 # %% [markdown]
 # ## 4.2 Derive
 #
-# The pass above adds m numbers at *every* step, although w changes only at mistakes. Put wᵗ =
-# δ¹ + ... + δᵗ into the average and change the order of the two sums. Write down the factor with
-# which the update δˢ of step s counts. Then show that
+# The pass above adds m numbers at *every* step, although w changes only at mistakes. Put w_t =
+# δ_1 + ... + δ_t into the average and change the order of the two sums. Write down the factor
+# with which the update δ_s of step s counts. Then show that
 #
-# $$\bar w = w^T - \frac{u}{T}, \qquad u = \sum_{s=1}^{T} (s - 1)\,\delta^s .$$
+# $$\bar w = w_T - \frac{u}{T}, \qquad u = \sum_{s=1}^{T} (s - 1)\,\delta_s .$$
 #
 # (Graded by hand.)
 #
 # <details><summary>Hint 1</summary>
 #
-# δˢ is contained in wˢ, wˢ⁺¹, ..., wᵀ. How many are these?
+# δ_s is contained in w_s, w_(s+1), ..., w_T. How many are these?
 #
 # </details>
 # <details><summary>Hint 2</summary>
@@ -125,18 +181,18 @@ print(f"average_eager: agrees with HMOH; {mistakes} mistakes in {len(features)} 
 
 # %% [markdown] answer derive 3
 # <!-- ### BEGIN SOLUTION -->
-# The average is (1/T) Σ_t Σ_{s ≤ t} δˢ. The pair (s, t) is in the sum if s ≤ t ≤ T. If we sum
-# over t first, δˢ is counted T - s + 1 times, so the average is Σ_s ((T - s + 1)/T) δˢ. Because
-# (T - s + 1)/T = 1 - (s - 1)/T, this is Σ_s δˢ - (1/T) Σ_s (s - 1) δˢ. The first sum is wᵀ, the
-# second is u. Both sums change only where δˢ is not zero, that is, at mistakes.
+# The average is (1/T) Σ_t Σ_{s ≤ t} δ_s. The pair (s, t) is in the sum if s ≤ t ≤ T. If we sum
+# over t first, δ_s is counted T - s + 1 times, so the average is Σ_s ((T - s + 1)/T) δ_s. Because
+# (T - s + 1)/T = 1 - (s - 1)/T, this is Σ_s δ_s - (1/T) Σ_s (s - 1) δ_s. The first sum is w_T, the
+# second is u. Both sums change only where δ_s is not zero, that is, at mistakes.
 # <!-- ### END SOLUTION -->
 
 # %% [markdown]
 # ## 4.3 Implement
 #
-# Write `average_lazy(Z, c)` with your result. It does no work on the average where the bit is
-# right. Return (average, last w, number of **vector additions**). Count every `+=` on a vector of
-# m numbers: w and u each count one.
+# Write `average_lazy(Z, c)` with your result, or in another way that does no work on the average
+# where the bit is right. Return (average, last w, number of **vector additions**). Count every
+# `+=` on a vector of m numbers in the loop: w and u each count one.
 #
 # <details><summary>Hint 1</summary>
 #
@@ -148,6 +204,12 @@ print(f"average_eager: agrees with HMOH; {mistakes} mistakes in {len(features)} 
 #
 # On a mistake: `w += delta`, `u += i * delta`, `additions += 2`. After the loop:
 # `w - u / len(Z)`.
+#
+# </details>
+# <details><summary>Hint 3: another way</summary>
+#
+# Keep the sum of all w_t, but bring it up to date only at a mistake, before w changes: w has been
+# the same since the last mistake. Once more after the loop. One more addition is allowed for it.
 #
 # </details>
 
@@ -169,34 +231,83 @@ def average_lazy(Z, c):
 
 
 # %% check lazy 4
-Z = np.array([[1.0, 0.0], [0.0, 1.0], [-1.0, 2.0]])
-c = np.array([1, -1, 1])
-average, last, additions = average_lazy(Z, c)
-assert np.allclose(last, [0, 2]), (
-    f"the last w is {last}, but by hand: [1, 0] after step 1, the same after step 2, "
-    "[0, 2] after step 3."
+def average_of_states(Z, c):
+    """Return the average of all states, kept in a list, and how often they change."""
+    states = [np.zeros(Z.shape[1])]
+    for z, sign in zip(np.asarray(Z, np.float64), c, strict=True):
+        miss = (sign < 0) == (states[-1] @ z > 0)
+        states.append(states[-1] + miss * sign * z)
+    changes = np.any(np.diff(states, axis=0) != 0, axis=1)
+    return np.mean(states[1:], axis=0), int(changes.sum())
+
+
+result = average_lazy(small_Z.copy(), small_c)
+assert isinstance(result, (tuple, list)) and len(result) == 3, (
+    f"average_lazy returns {type(result).__name__}, but three things are needed: "
+    "return average, w, additions."
 )
-assert np.allclose(average, [2 / 3, 2 / 3]), (
-    f"the average of [1, 0], [1, 0], [0, 2] is [2/3, 2/3], but yours is {average}: "
-    "is the factor s - 1, so that the first step counts fully?"
+average, last, additions = result
+assert np.allclose(last, [0, 1]), (
+    f"after the six small samples the last w is {np.asarray(last).tolist()}, but it must be "
+    "[0, 1]: w is learned as in average_eager; only the average is new."
 )
-assert additions == 4, (
-    f"{additions} additions counted, but two mistakes make 4: "
-    "count w and u, at mistakes only."
+wrong_average = {
+    "every update counts one step too few; its factor in u is s - 1, not s (or the last "
+    "stretch of steps is one too short)": [1 / 2, 2 / 3],
+    "every update counts two steps too few; its factor in u is s - 1": [1 / 2, 1 / 2],
+    "u must be divided by T": [3, 0],
+    "u is subtracted, not added": [-1 / 2, 7 / 6],
+    "divide u by the number of steps T, not by the number of mistakes": [1, 2 / 3],
+    "divide u by T, not by T - 1": [3 / 5, 4 / 5],
+    "this is u/T; subtract it from w": [-1 / 2, 1 / 6],
+    "this is u/T - w, the opposite": [-1 / 2, -5 / 6],
+    "u needs the factor c too: u += (s - 1) c z": [-1 / 2, 5 / 6],
+    "the factor in u is the number of steps before, not the number of mistakes before": [
+        1 / 3,
+        5 / 6,
+    ],
+    "w is added at mistakes only, once; it must count for all steps until the next one": [
+        1 / 3,
+        1 / 3,
+    ],
+    "the steps since the last mistake are missing; bring the sum up to date after the loop "
+    "too": [1 / 2, 1 / 3],
+    "bring the sum up to date with the old w, before w changes": [1 / 6, 1],
+    "this is the sum; divide it by T": [3, 5],
+    "this is the last w; subtract u/T": [0, 1],
+}
+why = "by hand w is [1, 0], [1, 1], [1, 1], [0, 1], [0, 1], [0, 1]"
+for mistake, weights in wrong_average.items():
+    if np.allclose(average, weights):
+        why = mistake
+assert np.allclose(average, [1 / 2, 5 / 6]), (
+    f"the average over the six small samples is {np.asarray(average).tolist()}, but it must "
+    f"be [1/2, 5/6]: {why}."
 )
-eager, _, mistakes = average_eager(features, target)
-lazy, _, additions = average_lazy(features, target)
-gap = np.abs(lazy - eager).max()
+need, mistakes = average_of_states(features, target)
+lazy, _, additions_mnist = average_lazy(features, target)
+gap = np.abs(lazy - need).max()
+why = "use float64 for w and u"
+if gap > 1e-3:
+    why = "something is fixed to the six small samples, such as T"
 assert gap < 1e-9, (
-    f"on MNIST the two averages differ by {gap:.3g}, but this must be below 1e-9: "
-    "use float64 for w and u."
+    f"the six small samples are right, but on MNIST the average is wrong by {gap:.3g}: {why}."
 )
-assert additions == 2 * mistakes, (
-    f"{additions} additions for {mistakes} mistakes, but {2 * mistakes} are needed: "
-    "nothing is added where the bit is right."
-)
+for n_steps, n_mistakes, counted in [
+    (6, 3, additions),
+    (len(features), mistakes, additions_mnist),
+]:
+    why = "count w and u, at mistakes only (and one more, if the sum is completed at the end)"
+    if counted == n_mistakes:
+        why = "this is the number of mistakes; each adds to two vectors, w and u"
+    if counted >= n_steps:
+        why = "as many as steps are not lazy; add nothing where the bit is right"
+    assert counted in (2 * n_mistakes, 2 * n_mistakes + 1), (
+        f"{counted} vector additions in {n_steps} steps with {n_mistakes} mistakes, but "
+        f"{2 * n_mistakes} are needed: {why}."
+    )
 n = len(features)
-print(f"vector additions in {n} steps: eager {n + mistakes}, lazy {additions}")
+print(f"vector additions in {n} steps: eager {n + mistakes}, lazy {additions_mnist}")
 
 # %% [markdown]
 # ## 4.4 Is it worth it?
@@ -248,22 +359,46 @@ def compare(n):
 
 
 # %% check compare 1
-last, average = compare(1500)
-for name, value, ensemble in [("last", last, False), ("average", average, True)]:
-    reference = HMOH(16, ensemble=ensemble, random_state=0)
-    need = score(reference.fit(features[:1500], labels[:1500]))
-    assert abs(value - need) < 1e-6, (
-        f"the {name} weights give {value:.4f}, but ensemble={ensemble} gives {need:.4f}: "
-        "check the order of the two values."
-    )
+result = compare(1500)
+assert np.shape(result) == (2,), (
+    f"compare returns {result!r}, but two numbers are needed: return last, average."
+)
+needs = {}
+for n in (1500, 2000):
+    for ensemble in (False, True):
+        trained = HMOH(16, random_state=0, ensemble=ensemble)
+        needs[n, ensemble] = score(trained.fit(features[:n], labels[:n]))
+need = [needs[1500, False], needs[1500, True]]
+mistakes = {
+    "the order is (last, average), so ensemble=False comes first": need[::-1],
+    "both are the last weights; one model needs ensemble=True": [need[0], need[0]],
+    "both are the average; one model needs ensemble=False": [need[1], need[1]],
+    "both models have learned from all rows; take features[:n] and labels[:n]": [
+        needs[2000, False],
+        needs[2000, True],
+    ],
+}
+why = "train HMOH(16, ensemble=..., random_state=0) with fit(features[:n], labels[:n])"
+for mistake, values in mistakes.items():
+    if np.allclose(result, values, atol=1e-6):
+        why = mistake
+assert np.allclose(result, need, atol=1e-6), (
+    f"compare(1500) = ({result[0]:.4f}, {result[1]:.4f}), but ({need[0]:.4f}, "
+    f"{need[1]:.4f}) is needed: {why}."
+)
+last, average = result
 print(f"after 1,500 samples: last {last:.3f}, average {average:.3f}")
+
+# %% [markdown]
+# **Predict before you run.** The next cell draws both along the stream. Which curve is higher?
+# Which one jumps more from point to point, and why?
 
 # %%
 samples = list(range(200, 2001, 200))
 scores = np.array([compare(n) for n in samples])
 last = scores[:, 0]
 average = scores[:, 1]
-title = "MNIST, part of it: mAP of 16-bit codes, 60 anchors"
+title = "MNIST, part of it: mAP of 16-bit codes, 60 features"
 axes = plots.stream_curves(samples, {"last weights": last, "average": average}, title)
 axes.set_ylim(0, None)
 for name, values in [("last weights", last), ("average", average)]:
@@ -274,7 +409,45 @@ above = (average > last).sum()
 print(f"the average is above the last weights at {above} of {len(samples)} points")
 
 # %% [markdown]
-# The last weights have just been changed by the last mistakes, so their mAP jumps. The mAP of the
-# average is higher and steadier. The average costs almost nothing: the paper counts one matrix
-# addition for each step, and the lazy form needs none where a bit is right. `hmoh.py` does the
-# same (`_perceptron`), in runs of 1,000 steps so that float32 numbers stay small.
+# <details><summary>Answer</summary>
+#
+# The average is higher and steadier. The last weights have just been changed by the last
+# mistakes, so their mAP jumps.
+#
+# </details>
+#
+# The average costs almost nothing: the paper counts one matrix addition for each step, and the
+# lazy form needs none where a bit is right. `hmoh.py` does the same (`_perceptron`), in runs of
+# 1,000 steps so that float32 numbers stay small.
+#
+# ## 4.5 Forget lazily (optional, hard)
+#
+# An average that forgets is v_t = (1 - a) v_(t-1) + a w_t with v_0 = 0 and a small number a, such
+# as 0.01: newer weights count more. Written like this it costs vector operations at every step.
+# Compute v_T with work at mistakes only, and compare with the plain form.
+#
+# <details><summary>Hint</summary>
+#
+# As long as w does not change, what happens to the difference v - w in one step? And in k steps?
+#
+# </details>
+# <details><summary>Answer</summary>
+#
+# If w stays the same, then v_t - w = (1 - a) (v_(t-1) - w). After k such steps the difference has
+# shrunk by the factor (1 - a)^k. So bring v up to date at a mistake, before w changes, and once
+# at the end:
+#
+#     def forget_lazily(Z, c, a):
+#         w = np.zeros(Z.shape[1])
+#         v = np.zeros(Z.shape[1])
+#         done = 0  # steps that v contains
+#         for i, (z, sign) in enumerate(zip(Z.astype(np.float64), c)):
+#             if (w @ z > 0) != (sign > 0):
+#                 v = w + (1 - a) ** (i - done) * (v - w)
+#                 done = i
+#                 w = w + sign * z
+#         return w + (1 - a) ** (len(Z) - done) * (v - w)
+#
+# `HMOH(memory=n)` forgets like this from step n on, with a = 1/n.
+#
+# </details>

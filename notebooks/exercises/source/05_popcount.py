@@ -15,20 +15,30 @@
 
 # %%
 import sys
+from importlib.util import find_spec
 
 sys.path.insert(0, "../../..")  # the modules are in the folder of the clone
+for name in ("numba", "hmoh", "study"):
+    if find_spec(name) is None:
+        raise ImportError(
+            f"{name} is not found: start JupyterLab with `make lab` and keep this notebook "
+            "three folders below the clone, or set PYTHONPATH to the clone's folder."
+        )
 
 import time
 
 import numpy as np
 from numba import njit
+from numba.core.errors import NumbaError
 
 from metrics import nearest
+from study.exercises import replaced, switched_off
 
 rng = np.random.default_rng(0)
 query_bits = rng.random((50, 128)) < 0.5
 db_bits = rng.random((5000, 128)) < 0.5
-print("as a bool array,", db_bits.nbytes, "bytes; packed it will be", db_bits.size // 8)
+print("5,000 codes of 128 bits as a bool array:", db_bits.nbytes, "bytes;", end=" ")
+print("packed it will be", db_bits.size // 8)
 
 # %% [markdown]
 # ## 5.1 Pack
@@ -38,8 +48,8 @@ print("as a bool array,", db_bits.nbytes, "bytes; packed it will be", db_bits.si
 # mod 8) in its byte. This is "little" bit order, the layout of FAISS's binary indexes. If r is
 # not a multiple of 8, the rest of the last byte is 0.
 #
-# Write `pack(bits)`: from (n, r) of 0/1 to (n, ceil(r/8)) uint8, with shifts or products, without
-# `np.packbits`.
+# Write `pack(bits)`: from n codes as an array (n, r) of 0/1 (bools or integers) to (n, ceil(r/8))
+# uint8, with shifts or products. The check switches `np.packbits` off.
 #
 # <details><summary>Hint 1</summary>
 #
@@ -68,22 +78,56 @@ def pack(bits):
 
 
 # %% check pack 2
-for r in (1, 7, 8, 12, 128):
+cases = []
+for r in (12, 1, 7, 8, 128):
     bits = np.random.default_rng(r).random((6, r)) < 0.5
-    packed = np.asarray(pack(bits))
-    shape = (6, (r + 7) // 8)
-    assert packed.shape == shape and packed.dtype == np.uint8, (
-        f"6 codes of {r} bits gave {packed.dtype}{list(packed.shape)}, but "
-        f"uint8{list(shape)} is needed: round r / 8 up."
+    cases.append((bits, "bool"))
+cases.append((cases[0][0].astype(np.int64), "int64"))
+for bits, kind in cases:
+    r = bits.shape[1]
+    need = np.packbits(bits != 0, axis=1, bitorder="little")
+    big = np.packbits(bits != 0, axis=1, bitorder="big")
+    pad = np.zeros((6, -r % 8), bool)
+    in_front = np.packbits(np.hstack([pad, bits != 0]), axis=1, bitorder="little")
+    try:
+        with switched_off(globals(), "numpy.packbits", "metrics.pack"):
+            packed = np.asarray(pack(bits.copy()))
+    except TypeError as error:
+        raise AssertionError(
+            f"bits of type {kind} give a TypeError ({error}): convert them to uint8 first, "
+            "bits.astype(np.uint8)."
+        ) from error
+    assert packed.shape == need.shape, (
+        f"6 codes of {r} bits gave shape {packed.shape}, but {need.shape} is needed: a row "
+        "for each code, and r / 8 bytes, rounded up."
     )
-    wrong = np.argwhere(packed != np.packbits(bits, axis=1, bitorder="little"))
+    assert packed.dtype == np.uint8, (
+        f"6 codes of {r} bits of type {kind} gave {packed.dtype}, but uint8 is needed: make "
+        "np.zeros(shape, np.uint8)."
+    )
+    wrong = np.argwhere(packed != need)
     if len(wrong):
         row, byte = wrong[0]
         first_to_last = bits[row, 8 * byte : 8 * byte + 8].astype(int)
+        why = "bit k of the code is worth 2**(k % 8) in byte k // 8"
+        if (packed == big).all():
+            why = 'this is the "big" bit order; the first bit is worth 1, not 128'
+        elif (packed == in_front).all():
+            why = (
+                "the zeros that fill the last byte come after the last bit, not before"
+            )
+        elif (packed == need[:, ::-1]).all():
+            why = (
+                "the bytes are in the opposite order; byte 0 holds the first eight bits"
+            )
+        elif (packed == need & 1).all():
+            why = "only the first bit of each byte is there; shift bit k by k % 8"
+        elif (packed == ~need).all():
+            why = "ones and zeros are swapped"
         raise AssertionError(
-            f"r = {r}: byte {byte} of row {row} is {packed[row, byte]:08b}, but its "
-            f"bits, first bit first, are {''.join(map(str, first_to_last))}: "
-            "the first bit is worth 1."
+            f"r = {r}: byte {byte} of row {row} is {packed[row, byte]}, in binary "
+            f"{packed[row, byte]:08b}, but it must be {need[row, byte]}, as its bits, first "
+            f"bit first, are {''.join(map(str, first_to_last))}: {why}."
         )
 print("pack: correct for 1 to 128 bits")
 
@@ -130,30 +174,77 @@ def hamming(Q, D):
 
 
 # %% check table 3
-table = np.asarray(ones_of_bytes())
+Q = np.packbits(query_bits, axis=1, bitorder="little")
+D = np.packbits(db_bits, axis=1, bitorder="little")[:300]
+with switched_off(globals(), "numpy.bitwise_count"):
+    table = np.asarray(ones_of_bytes())
 assert table.shape == (256,), (
     f"the table has shape {table.shape}, but (256,) is needed: a byte has 256 values."
 )
-assert table[0] == 0 and table[255] == 8, (
-    f"bytes 0 and 255 have {table[0]} and {table[255]} ones in the table, but 0 and 8 "
-    "are needed: count the ones of each byte."
+assert table.dtype.kind in "iu", (
+    f"the table is {table.dtype}, but whole numbers are needed: count, do not divide."
 )
-Q = np.packbits(query_bits, axis=1, bitorder="little")
-D = np.packbits(db_bits, axis=1, bitorder="little")
-found = np.asarray(hamming(Q, D[:300]))
+need = np.array([bin(byte).count("1") for byte in range(256)])
+mistakes = {
+    "this is the place of the highest one (bit_length), not the number of ones": np.array(
+        [byte.bit_length() for byte in range(256)]
+    ),
+    "this is the number of zeros of a byte": 8 - need,
+    "this is whether the number of ones is odd": need % 2,
+}
+wrong = np.flatnonzero(table != need)
+if len(wrong):
+    byte = wrong[0]
+    why = f"in binary it is {byte:08b}; count the ones of each byte"
+    for mistake, numbers in mistakes.items():
+        if (table == numbers).all():
+            why = mistake
+    raise AssertionError(
+        f"byte {byte} has {table[byte]} ones in the table, but it has {need[byte]}: {why}."
+    )
+with switched_off(globals(), "numpy.bitwise_count"):
+    found = np.asarray(hamming(Q.copy(), D.copy()))
+ones = table.astype(int)
 need = (query_bits[:, None] != db_bits[None, :300]).sum(axis=2)
+assert found.shape != need.T.shape, (
+    f"the distances have shape {found.shape}, but {need.shape} is needed: a row for each "
+    "query, a column for each item."
+)
 assert found.shape == need.shape, (
-    f"the distances have shape {found.shape}, but {need.shape} is needed: "
-    "a row for each query."
+    f"the distances have shape {found.shape}, but {need.shape} is needed: compare all queries "
+    "with all items, and sum over the bytes, the last axis."
 )
-assert found.dtype.kind == "i" and found.dtype.itemsize == 8, (
-    f"distances are {found.dtype}, but int64 is needed: small types overflow (exercise 8)."
+mistakes = {
+    "these are the ones that both codes have (&); XOR is ^": (
+        ones[Q[:, None] & D[None]].sum(axis=2)
+    ),
+    "these are the ones that one code or the other has (|); XOR is ^": (
+        ones[Q[:, None] | D[None]].sum(axis=2)
+    ),
+    "the XOR bytes are added as numbers; look each up in the table first": (
+        (Q[:, None] ^ D[None]).astype(int).sum(axis=2)
+    ),
+    "these are the places that are equal": 128 - need,
+    "this is the number of bytes that differ, not of bits": (
+        (Q[:, None] != D[None]).sum(axis=2)
+    ),
+}
+wrong = np.argwhere(found != need)
+if len(wrong):
+    i, j = wrong[0]
+    why = "XOR first, then the table, then the sum over all bytes"
+    for mistake, distances in mistakes.items():
+        if (found == distances).all():
+            why = mistake
+    raise AssertionError(
+        f"query {i}, item {j}: {found[i, j]}, but the bits differ at {need[i, j]} places: "
+        f"{why}."
+    )
+assert found.dtype == np.int64, (
+    f"distances are right, but {found.dtype}, and int64 is needed: end with "
+    ".astype(np.int64). (The sum of an array of uint8 is uint64.)"
 )
-assert (found == need).all(), (
-    f"query 0, item 0: {found[0, 0]}, but the bits differ at {need[0, 0]} places: "
-    "XOR first, then the table, then the sum."
-)
-print("hamming: correct")
+print("ones_of_bytes and hamming: correct")
 print("the mean distance of random 128-bit codes here is", found.mean().round(1))
 
 # %% [markdown]
@@ -171,7 +262,8 @@ print("the mean distance of random 128-bit codes here is", found.mean().round(1)
 # 0x0101...01 leaves their sum in the top byte.
 #
 # Write `popcount(x)` for a numpy uint64 x. Note: combine uint64 only with uint64 (`ONE`, `TWO`,
-# ... below), because numba turns uint64 with a plain int into a float.
+# ... below), because numba makes a signed number or a float of uint64 and a plain int. (A loop
+# over the 64 bits passes the check too. The times at the end show what it costs.)
 #
 # <details><summary>Hint 1</summary>
 #
@@ -210,13 +302,42 @@ def popcount(x):
 
 
 # %% check popcount 3
+assert type(popcount) is type(njit(lambda: 0)), (
+    "popcount is not compiled, and 5.4 needs it compiled: keep the line @njit above it."
+)
+plain = getattr(popcount, "py_func", popcount)
+try:
+    with switched_off(globals(), "numpy.bitwise_count"), np.errstate(over="ignore"):
+        plain(np.uint64(0xFF))
+except (TypeError, OverflowError):
+    pass  # a mixture of types, which the compiled function may take
 random_words = np.random.default_rng(0).integers(2**64, size=500, dtype=np.uint64)
 words = [0, 1, 2, 3, 0xFF, 2**63, 2**64 - 1, *random_words.tolist()]
 for word in words:
-    found = int(popcount(np.uint64(word)))
+    try:
+        found = popcount(np.uint64(word))
+    except NumbaError as error:
+        raise AssertionError(
+            "numba cannot compile popcount: combine x only with uint64, such as ONE, TWO and "
+            "M1, as a plain number makes it signed or a float. numba says: "
+            + str(error).strip().splitlines()[0]
+        ) from error
+    fields = []  # x after the steps of 2, 4 and 8 bits
+    for size in (2, 4, 8):
+        parts = [word >> place & (2**size - 1) for place in range(0, 64, size)]
+        fields.append(sum(n.bit_count() << size * k for k, n in enumerate(parts)))
+    steps = ", ".join(f"{field:#x}" for field in fields)
+    why = f"after the first three steps x must be {steps}; print yours"
+    if found == fields[2]:
+        why = "the eight bytes are not added up; the last step is a product and a shift"
+    elif found in fields[:2]:
+        why = f"a step is missing; x must be {steps}, and then the bytes are added up"
+    elif found == (fields[2] * 0x0101010101010101) % 2**64:
+        why = "the sum is in the top byte; shift it down by TOP"
+    elif found == (word % 2**32).bit_count():
+        why = "only the lower 32 bits are counted"
     assert found == word.bit_count(), (
-        f"popcount({word:#x}) = {found}, but it has {word.bit_count()} ones: "
-        "print x after each step and check its fields."
+        f"popcount({word:#x}) = {found}, but it has {word.bit_count()} ones: {why}."
     )
 print(f"popcount: correct for {len(words)} words, including 0 and all ones")
 
@@ -224,8 +345,8 @@ print(f"popcount: correct for {len(words)} words, including 0 and all ones")
 # ## 5.4 The loop
 #
 # Now the search. `to_words` (given) reads 8 bytes as one uint64. Write
-# `hamming_words(Q, D, out)`, compiled. For the words Q (n_queries, w) and D (n_items, w) it
-# writes the distances into `out` (n_queries, n_items), an int64 array.
+# `hamming_words(Q, D, out)`, compiled. For the words Q (n_queries, n_words) and D (n_items,
+# n_words) it writes the distances into `out` (n_queries, n_items), an int64 array.
 #
 # <details><summary>Hint</summary>
 #
@@ -256,28 +377,88 @@ def hamming_words(Q, D, out):
 
 
 # %% check words 2
+@njit
+def count_ones(x):
+    """Remove the last one until none is left; used instead of your popcount."""
+    n = np.uint64(0)
+    while x != np.uint64(0):
+        x = x & (x - np.uint64(1))
+        n += np.uint64(1)
+    return n
+
+
+assert type(hamming_words) is type(njit(lambda: 0)), (
+    "hamming_words is not compiled: keep the line @njit above it."
+)
 Q = np.packbits(query_bits, axis=1, bitorder="little")
 D = np.packbits(db_bits, axis=1, bitorder="little")
-out = np.full((len(Q), len(D)), -1)
-hamming_words(to_words(Q), to_words(D), out)  # the first call compiles; it is not timed
-assert (out >= 0).all(), (
-    "some entries of out were never written: loop over all queries and all items."
+Q_words = to_words(Q)
+D_words = to_words(D[:300])
+need = (query_bits[:, None] != db_bits[None, :300]).sum(axis=2)
+plain = getattr(hamming_words, "py_func", hamming_words)
+# Compiled code does not notice an index that leaves its array. Plain Python does.
+out = np.full((2, 3), -1)
+try:
+    with replaced(globals(), popcount=count_ones), np.errstate(over="ignore"):
+        plain(Q_words[:2], D_words[:3], out)
+except IndexError as error:
+    raise AssertionError(
+        f"2 queries and 3 items: {error}: out has a row for each query and a column for each "
+        "item, and Q and D have a column for each word."
+    ) from error
+assert (out != -1).any(), (
+    "out is unchanged: write the distances into the given array, out[i, j] = ..."
 )
-query_signs = 2 * query_bits.astype(np.float32) - 1
-db_signs = 2 * db_bits.astype(np.float32) - 1
-need = (128 - query_signs @ db_signs.T) / 2
+assert (out >= 0).all(), (
+    f"2 queries and 3 items give {out.tolist()}, and -1 was never written: loop over all "
+    "queries and all items."
+)
+different = query_bits[:2, None] != db_bits[None, :3]
+both = query_bits[:2, None] & db_bits[None, :3]
+small = different.sum(axis=2)
+mistakes = {
+    "only the first word is counted; sum over all words": different[..., :64].sum(
+        axis=2
+    ),
+    "only the last word is counted; sum over all words": different[..., 64:].sum(
+        axis=2
+    ),
+    "these are the ones that both have (&); XOR is ^": both.sum(axis=2),
+    "the sum must start at 0 for every item": small.ravel().cumsum().reshape(2, 3),
+    "the sum must start at 0 for every item, not only for every query": small.cumsum(
+        axis=1
+    ),
+    "these are the places that are equal": 128 - small,
+    "out held -1 before, and you add to that; set out[i, j], or start it at 0": small
+    - 1,
+}
+why = "sum popcount(Q[i, k] ^ D[j, k]) over the words k"
+for mistake, distances in mistakes.items():
+    if (out == distances).all():
+        why = mistake
+assert (out == small).all(), (
+    f"2 queries and 3 items give {out.tolist()}, but the distances are {small.tolist()}: {why}."
+)
+out = np.full((len(Q), 300), -1)
+with replaced(globals(), popcount=count_ones):
+    njit(plain)(Q_words, D_words, out)
 wrong = np.argwhere(out != need)
 if len(wrong):
     i, j = wrong[0]
     raise AssertionError(
-        f"query {i}, item {j}: {out[i, j]}, but the distance is {need[i, j]:.0f}: "
-        "sum over both words."
+        f"2 queries and 3 items are right, but of 50 and 300 the distance of query {i} and "
+        f"item {j} is {out[i, j]}, not {need[i, j]}: loop over len(Q), len(D) and Q.shape[1]."
     )
-distances, _ = nearest(Q, D, k=3)
-assert (np.sort(out, axis=1)[:, :3] == distances).all(), (
+least, _ = nearest(Q, D[:300], k=3)
+assert (np.sort(out, axis=1)[:, :3] == least).all(), (
     "the three least distances differ from metrics.nearest: compare one query by hand."
 )
 print("hamming_words: correct, and agrees with metrics.nearest")
+
+# %% [markdown]
+# **Predict before you run.** Three ways to compare 50 queries with 500 items: bool arrays with
+# `!=`, the table of bytes, and words with popcount. Order them by time. How much faster than bool
+# arrays are the two others?
 
 
 # %%
@@ -296,7 +477,8 @@ def compare_bools(query_bits, db_bits):
 
 
 n_items = 500
-few = D[:n_items]
+Q = np.packbits(query_bits, axis=1, bitorder="little")
+few = np.packbits(db_bits[:n_items], axis=1, bitorder="little")
 out = np.empty((len(Q), n_items), np.int64)
 ways = {
     "bool arrays, != and sum": seconds(compare_bools, query_bits, db_bits[:n_items]),
@@ -311,6 +493,55 @@ for name, value in ways.items():
 print("one million codes of 128 bits: 16 MB packed, 128 MB as bool, 512 MB as float32")
 
 # %% [markdown]
+# <details><summary>Answer</summary>
+#
+# The table reads an eighth of the bytes, but it is not much faster, because numpy writes a large
+# array at every step: the XOR, the entries of the table, the sums. The compiled loop keeps all of
+# that in registers and takes 64 bits at once. With the parallel popcount it is more than ten times
+# as fast as bool arrays.
+#
+# </details>
+#
+# ## 5.5 Near items without comparing all (optional, hard)
+#
+# Cut a code of 128 bits into four parts of 32 bits. If two codes differ in at most 3 bits, then at
+# least one part is equal in both. Why? Use this to find all items within distance 3 of a query,
+# with a dictionary from (number of the part, its value) to the items that have it. Try it on a
+# database into which you put some copies of the queries with three bits changed. How many items
+# does a query have to be compared with?
+#
+# <details><summary>Hint</summary>
+#
+# `D.view(np.uint32)` has four numbers for each packed row of D.
+#
+# </details>
+# <details><summary>Answer</summary>
+#
+# Three changed bits touch at most three of the four parts.
+#
+#     bits = db_bits.copy()
+#     bits[:50] = query_bits
+#     for row in bits[:50]:
+#         row[rng.choice(128, size=3, replace=False)] ^= True
+#     D = pack(bits)
+#     items_with = {}
+#     for item, parts in enumerate(D.view(np.uint32).tolist()):
+#         for part in enumerate(parts):
+#             items_with.setdefault(part, []).append(item)
+#     for query, parts in zip(pack(query_bits), pack(query_bits).view(np.uint32).tolist()):
+#         candidates = set()
+#         for part in enumerate(parts):
+#             candidates.update(items_with.get(part, []))
+#         candidates = sorted(candidates)
+#         distances = hamming(query[None], D[candidates])[0]
+#         print([item for item, d in zip(candidates, distances) if d <= 3], len(candidates))
+#
+# Here every query is compared with its copy alone: random codes rarely share 32 bits. This is
+# multi-index hashing. Codes of a learned hash function are less evenly spread, so it gains less
+# there.
+#
+# </details>
+#
 # **What you now have.** The inner loop of `metrics.py`. There it does not even keep the
 # distances: it counts how many items are at each distance. Exercise 6 shows that no metric needs
 # more.
