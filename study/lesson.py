@@ -166,7 +166,7 @@ def pipeline(
     axes.set_xticks([0, 1], ["code", "target"], fontsize=9)
 
     title = f"5. distances to {len(distances):,} codes"
-    axes = panel(0.745, 0.57, 0.245, 0.31, title)
+    axes = panel(0.767, 0.57, 0.223, 0.31, title)
     numbers = np.arange(n_bits + 1)
     bottoms = np.zeros(n_bits + 1)
     kinds = {"same class": (is_same, COLORS[0]), "other class": (~is_same, "0.7")}
@@ -193,12 +193,12 @@ def pipeline(
     arrow(0.181, "kernel")
     arrow(0.367, "weights")
     arrow(0.547, "sign")
-    arrow(0.686, "search")
+    arrow(0.684, "search")
     mark = f"{CROSS} wrong bit: {n_wrong} of {n_bits}"
     figure.text(0.01, 0.03, mark, color=WRONG, fontsize=10, weight="bold")
-    figure.legend(
-        handles=_bit_entries(), loc="lower left", bbox_to_anchor=(0.2, 0), ncols=2
-    )
+    look = {"ncols": 2, "fontsize": 10, "handlelength": 1.4, "columnspacing": 1.2}
+    place = {"loc": "lower left", "bbox_to_anchor": (0.19, -0.01)}
+    figure.legend(handles=_bit_entries(), **place, **look)
     return figure
 
 
@@ -210,7 +210,7 @@ def images(
 ) -> Figure:
     """Draw images in a row, each with its caption below."""
     n = len(pictures)
-    figure, grid = plt.subplots(1, n, figsize=(10, 10 / n + 0.85), squeeze=False)
+    figure, grid = plt.subplots(1, n, figsize=(10, 10 / n + 0.65), squeeze=False)
     figure.suptitle(title)
     for axes, picture, caption in zip(grid[0], pictures, captions, strict=True):
         show_image(axes, picture, shape)
@@ -245,13 +245,17 @@ def decisions(
     first, second = (np.linspace(low[i], high[i], 161) for i in (0, 1))
     plane = np.stack(np.meshgrid(first, second), axis=-1)  # (161, 161, 2)
     colors = [CLASS_COLORS[-1], CLASS_COLORS[1]]
-    for axes, (name, (outputs, anchors)) in zip(grid.flat, panels.items(), strict=True):
+    for axes in grid.flat[len(panels) :]:
+        axes.remove()
+    places = grid.flat[: len(panels)]
+    for axes, (name, (outputs, anchors)) in zip(places, panels.items(), strict=True):
         f = outputs(plane.reshape(-1, 2)).reshape(plane.shape[:2])
         # sign(0) is -1, so 0 belongs to the lower level.
         is_above = (f > 0).astype(float)
         levels = [-0.5, 0.5, 1.5]
         axes.contourf(first, second, is_above, levels, colors=colors, alpha=0.2)
-        axes.contour(first, second, is_above, [0.5], colors="black", linewidths=1.5)
+        if np.ptp(is_above) > 0:
+            axes.contour(first, second, is_above, [0.5], colors="black", linewidths=1.5)
         for sign, marker in ((-1, MARKERS[0]), (1, MARKERS[1])):
             x, y = points[signs == sign].T
             look = {"marker": marker, "color": CLASS_COLORS[sign], "linewidth": 0}
