@@ -17,6 +17,7 @@ from study.style import COLORS, MARKERS, legend
 
 __all__ = [
     "CROSS",
+    "WRONG",
     "codebook",
     "distributions",
     "hadamard",

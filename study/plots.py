@@ -6,7 +6,8 @@ A method looks the same in all of them. Titles name the data that stand in for t
 In a notebook, end the line with a semicolon, because a returned Figure is otherwise shown twice.
 
 This module has the figures of means. Curves are in `study.curves`, pictures without records in
-`study.pictures`, what all share in `study.style`. All of them can be called from here.
+`study.pictures`, those of the lesson 01_method in `study.lesson` and `study.animations`. What all
+share is in `study.style`. All of them can be called from here.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
+from study.animations import perceptron_player, walking_code
 from study.curves import (
     precision_at_k,
     precision_at_k_difference,
@@ -25,6 +27,7 @@ from study.curves import (
     unseen,
 )
 from study.evaluation import headline
+from study.lesson import decisions, images, pipeline
 from study.pictures import (
     codebook,
     distributions,
@@ -59,12 +62,16 @@ __all__ = [
     "METHOD_STYLE",
     "by_bits",
     "codebook",
+    "decisions",
     "distributions",
     "ensemble",
     "hadamard",
+    "images",
     "longer_codes",
     "name_of",
     "neighbours",
+    "perceptron_player",
+    "pipeline",
     "precision_at_k",
     "precision_at_k_difference",
     "precision_recall",
@@ -76,6 +83,7 @@ __all__ = [
     "training_time",
     "unseen",
     "use_style",
+    "walking_code",
 ]
 
 # A dash is a value that the paper prints. Its white rim keeps it visible on a line.

@@ -63,7 +63,8 @@ def test_committed_notebook_is_a_whole_run_in_the_paper_profile(path):
 def test_committed_notebook_names_no_folder_of_a_machine(path):
     notebook = nbformat.read(path, as_version=4)
     for output in outputs(notebook):  # pictures are base64, where anything may turn up
-        output.get("data", {}).pop("image/png", None)
+        for kind in run_notebooks.SUFFIXES:
+            output.get("data", {}).pop(kind, None)
     found = re.findall(
         r"[^\"]*(?:/home/|/Users/|/root/|/tmp/|[A-Z]:\\\\Users)[^\"]*",
         nbformat.writes(notebook),
@@ -299,6 +300,28 @@ def test_update_writes_the_figures_of_tagged_cells(tmp_path, monkeypatch, capsys
     assert figure.name == "blue.png" and figure.read_bytes() == base64.b64decode(stored)
     with Image.open(figure) as picture:
         assert picture.size == (20, 10) and picture.mode == "P"
+
+
+def test_update_writes_an_animation_as_it_is(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(run_notebooks, "BUILD", tmp_path / "build")
+    source = (
+        "import io\nfrom IPython.display import Image as Shown\nfrom PIL import Image\n"
+        "file = io.BytesIO()\n"
+        "frames = [Image.new('RGB', (20, 10), name) for name in ('blue', 'red')]\n"
+        "frames[0].save(file, 'GIF', save_all=True, append_images=frames[1:])\n"
+        "Shown(file.getvalue(), format='gif')"
+    )
+    path = write(tmp_path / "01_moving.ipynb", source)
+    notebook = nbformat.read(path, as_version=4)
+    notebook.cells[0].metadata["tags"] = ["figure:moving"]
+    nbformat.write(notebook, path)
+    assert run_notebooks.main(["--update", str(path)]) == 0
+    (figure,) = (tmp_path / "figures").iterdir()
+    stored = nbformat.read(path, as_version=4).cells[0].outputs[0].data["image/gif"]
+    assert figure.name == "moving.gif"
+    assert figure.read_bytes() == base64.b64decode(stored)
+    with Image.open(figure) as picture:
+        assert picture.n_frames == 2
 
 
 def test_a_figure_tag_without_a_picture_is_an_error(tmp_path, monkeypatch, capsys):

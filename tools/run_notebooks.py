@@ -5,7 +5,8 @@ shown. The executed notebook is written to build/notebooks, and as a page to bui
 outputs of cells tagged "print" are also printed.
 
 The notebooks themselves stay as they are. With --update they keep the new outputs, and the picture
-of a cell tagged "figure:NAME" is also written to figures/NAME.png beside its notebook.
+of a cell tagged "figure:NAME" is also written to figures/NAME.png beside its notebook, or to
+figures/NAME.gif if it is an animation.
 
 A notebook that fails is reported with the cell that failed, and the next ones are run.
 """
@@ -36,6 +37,8 @@ __all__ = ["NotebookError", "run"]
 BUILD = Path(__file__).resolve().parents[1] / "build"
 KERNEL = {"display_name": "Python 3", "language": "python", "name": "python3"}
 FIGURE = "figure:"
+# The kinds of pictures that are written as files, and how the names of these end.
+SUFFIXES = {"image/gif": ".gif", "image/png": ".png"}
 
 
 class NotebookError(RuntimeError):
@@ -179,19 +182,22 @@ def printed(notebook: NotebookNode) -> str:
 
 
 def figures(notebook: NotebookNode) -> dict[str, bytes]:
-    """Return name -> PNG file of the cells tagged "figure:NAME"."""
+    """Return file name -> contents of the pictures of the cells tagged "figure:NAME"."""
     found = {}
     for cell in notebook.cells:
         for tag in cell.metadata.get("tags", []):
             if tag.startswith(FIGURE):
-                found[tag.removeprefix(FIGURE)] = picture_of(cell, tag)
+                suffix, picture = picture_of(cell, tag)
+                found[tag.removeprefix(FIGURE) + suffix] = picture
     return found
 
 
-def picture_of(cell: NotebookNode, tag: str) -> bytes:
+def picture_of(cell: NotebookNode, tag: str) -> tuple[str, bytes]:
+    """Return the first picture of a cell, and how the name of its file ends."""
     for output in cell.get("outputs", []):
-        if "image/png" in output.get("data", {}):
-            return base64.b64decode(output.data["image/png"])
+        for kind, suffix in SUFFIXES.items():
+            if kind in output.get("data", {}):
+                return suffix, base64.b64decode(output.data[kind])
     raise ValueError(
         f"cell {cell.id} is tagged {tag!r} but shows no picture; "
         "remove the tag or let the cell draw one."
@@ -208,7 +214,7 @@ def update(path: Path, notebook: NotebookNode) -> None:
     # A process that is killed here leaves the old notebook or the new one, never a part.
     write_atomically(path, text + "\n")
     for name, picture in pictures.items():
-        write_atomically(path.parent / "figures" / f"{name}.png", picture)
+        write_atomically(path.parent / "figures" / name, picture)
 
 
 def run_and_write(path: Path, keep_outputs: bool) -> None:
