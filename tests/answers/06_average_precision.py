@@ -341,6 +341,22 @@ def expected_ap(items, relevant):
     return total / N_hits
 
 
+# %% right enumerate: also after a wrong average_precision
+def average_precision(relevant):
+    return sum(relevant) / len(relevant)
+
+
+def expected_by_enumeration(ties):
+    choices = [list(combinations(range(n), k)) for n, k in ties]
+    values = []
+    for places in product(*choices):
+        ranked = []
+        for (n, _), chosen in zip(ties, places):
+            ranked += [int(i in chosen) for i in range(n)]
+        values.append(average_precision(ranked))
+    return np.mean(values)
+
+
 # %% right closed: without a loop over distances, 0/0 replaced afterwards
 def expected_ap(items, relevant):
     n = np.asarray(items, float)
@@ -425,3 +441,12 @@ def mean_ap(histogram):
     for q, counts in enumerate(zip(histogram.items, histogram.relevant), 1):
         average += (expected_ap(*counts) - average) / q
     return average
+
+
+# %% right mean: also after a wrong closed form
+def expected_ap(items, relevant):
+    return relevant.sum() / items.sum()
+
+
+def mean_ap(histogram):
+    return np.mean(list(map(expected_ap, histogram.items, histogram.relevant)))
