@@ -462,14 +462,14 @@ for method in ("HCOH", "HMOH"):
 #
 # RidgeHash solves a system of m equations before it encodes, which takes O(m³) operations. Keep
 # P = (A + λ I)⁻¹ and W up to date instead, with O(m² + m r) operations for each sample z. Start
-# with P = I/λ and W = 0. Compare W with that of `solve` after 3,000 samples. Then cast P to
-# float32 from the start and look again.
+# with P = I/λ and W = 0. Compare W with that of `solve` after 3,000 samples. Then use float32 for
+# P and W from the start, and look again.
 #
 # <details><summary>Hint</summary>
 #
 # The formula of Sherman and Morrison: with g = P z and k = g/(1 + zᵀ g), the new P is P - k gᵀ,
 # and the new W is W + k (c - Wᵀ z)ᵀ. This is recursive least squares. Rounding errors of P stay in
-# it: look at P - Pᵀ. Those of A can be removed at any time, by a new inverse.
+# it: look at P - Pᵀ. A new inverse of A + λ I removes them.
 #
 # </details>
 #
