@@ -201,6 +201,15 @@ def test_first_cell_says_what_to_do_when_the_modules_are_not_found(path):
     assert cells[0].source.startswith(FIRST_CELL)
 
 
+@pytest.mark.parametrize("number", ["07", "08", "09"])
+def test_long_exercises_are_shortened_by_the_quick_profile(number):
+    [path] = [path for path in SOURCES if path.name.startswith(number)]
+    given = [
+        cell for cell in generate.read_source(path) if not (cell.is_text or cell.kind)
+    ]
+    assert any('protocol.PROFILE == "quick"' in cell.source for cell in given)
+
+
 @pytest.mark.parametrize(
     ("text", "match"),
     [

@@ -517,18 +517,18 @@ for digit in (0, 9):
 #
 # </details>
 #
-# ## 6.6 Only the first k ranks (optional, hard)
+# ## 6.6 Only the first K ranks (optional, hard)
 #
-# Large benchmarks stop after k ranks: hits at ranks above k count nothing. Some divide by R
-# ("relevant"), others by the number of hits among the first k ("retrieved"). Extend `expected_ap`
-# to the first kind. Compare it with `histogram.mean_average_precision(top=k)`. Then explain why
+# Large benchmarks stop after K ranks: hits at ranks above K count nothing. Some divide by R
+# ("relevant"), others by the number of hits among the first K ("retrieved"). Extend `expected_ap`
+# to the first kind. Compare it with `histogram.mean_average_precision(top=K)`. Then explain why
 # the second kind needs more than linearity of expectation.
 #
 # <details><summary>Hint</summary>
 #
-# Only the inner sum changes. It ends at rank e = min(N + n, k), and there is nothing to add if
+# Only the inner sum changes. It ends at rank e = min(N + n, K), and there is nothing to add if
 # e ≤ N. The sum is m (e - N) + (N⁺ + 1 - (N + 1) m) (H_e - H_N). In the second kind one divides
-# by the number of hits among the first k. That number is random if rank k is inside a tie, and
+# by the number of hits among the first K. That number is random if rank K is inside a tie, and
 # the expectation of a ratio is not the ratio of the expectations. `metrics.py` sums over its
 # hypergeometric distribution.
 #
