@@ -236,6 +236,22 @@ class RidgeHash(RidgeHash):
         self._B = self._B + sums.T @ targets
 
 
+# %% right class: W is learned, and saved too
+class RidgeHash(RidgeHash):
+    _saved = (*RidgeHash._saved, "_W")
+
+    def _forms(self, m, labels):
+        return super()._forms(m, labels) | {"_W": Form("float64", (m, self.n_bits))}
+
+    def _learn(self, Z, y):
+        targets, index = self._targets(y)
+        self._A, self._B = accumulate(self._A, self._B, Z, targets[index])
+        self._W = solve(self._A, self._B, self.ridge)
+
+    def _decide(self, Z):
+        return (Z @ self._W).astype(np.float32)
+
+
 # %% right class: also after wrong pieces
 def accumulate(A, B, Z, C):
     return Z.T @ Z, Z.T @ C

@@ -41,10 +41,10 @@ plots.use_style()
 # ## 8.1 The cast
 #
 # Codes of r values +1 and -1 that differ at d places have the inner product s = r - 2d, their
-# **similarity**. The published evaluation (MATLAB) computes s for all pairs. To save memory it
-# stores s as `int8`, and then it sorts by s. These are lines 96 and 97 of
-# `ONLINE_HASHING_UTILS/evaluate.m` in the authors' repository
-# [lmbxmu/mycode](https://github.com/lmbxmu/mycode). `Htrain` and `Htest` hold the bits, 0 and 1:
+# **similarity**. The published evaluation (MATLAB) computes s for all pairs, stores it as `int8`,
+# and ranks by it. These are lines 96 and 97 of `ONLINE_HASHING_UTILS/evaluate.m` in the authors'
+# repository [lmbxmu/mycode](https://github.com/lmbxmu/mycode). `Htrain` and `Htest` hold the bits,
+# 0 and 1:
 #
 #     sim = (2*single(Htrain)-1)*(2*single(Htest)-1)';
 #     sim = int8(sim);
