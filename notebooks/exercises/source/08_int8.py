@@ -381,7 +381,7 @@ print(
 # ## 8.6 A second victim (optional, hard)
 #
 # Precision@H2 is the share of relevant items within distance 2. Line 78 of the same file finds
-# these items, with R bits and N = 2:
+# these items. There R is the code length, our r, and N is 2:
 #
 #     ind = find(R-sim(:,j) <= 2*N);
 #
@@ -389,7 +389,7 @@ print(
 # find in codes of 128, 131, 132 and 256 bits? What is the published Precision@H2 of 256-bit codes,
 # whatever the codes are? A query that finds nothing counts 0 (lines 73 and 79 to 81).
 #
-# <details><summary>Hint</summary>
+# <details><summary>Answer</summary>
 #
 # Compute `np.clip(R - np.clip(R - 2 * d, -128, 127), -128, 127) <= 4` for all d. From 132 bits on
 # R - 127 is at least 5, so nothing is found, not even the query itself. The published value is 0.

@@ -447,7 +447,8 @@ for method in ("HCOH", "HMOH"):
 #
 # Then, if you have the week, write a method of your own. Ideas: the mean feature vector of every
 # class instead of regression; forgetting (multiply A and B by .999 at each step); targets of
-# exercise 7; a second-order perceptron. It should pass the checks of 9.2.
+# exercise 7; a second-order perceptron. As the check of 9.2 asks, it should not depend on how the
+# stream is cut, it should save and load, and it should accept classes that come late.
 
 # %% [markdown] answer verdict 2
 # <!-- ### BEGIN SOLUTION -->
@@ -471,8 +472,8 @@ for method in ("HCOH", "HMOH"):
 #
 # <details><summary>Hint</summary>
 #
-# The formula of Sherman and Morrison: with g = P z and k = g/(1 + zᵀ g), the new P is P - k gᵀ,
-# and the new W is W + k (c - Wᵀ z)ᵀ. This is recursive least squares. Rounding errors of P stay in
+# The formula of Sherman and Morrison: with g = P z and q = g/(1 + zᵀ g), the new P is P - q gᵀ,
+# and the new W is W + q (c - Wᵀ z)ᵀ. This is recursive least squares. Rounding errors of P stay in
 # it: look at P - Pᵀ. A new inverse of A + λ I removes them.
 #
 # </details>
