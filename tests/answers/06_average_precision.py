@@ -54,6 +54,12 @@ def average_precision(relevant):
     return mean_average_precision(db[:1], db, [1], labels, ties="stable")
 
 
+# %% wrong ap: do not round
+def average_precision(relevant):
+    ranks = np.flatnonzero(relevant) + 1
+    return round(np.mean(np.arange(1, len(ranks) + 1) / ranks), 4)
+
+
 # %% right ap: with numpy, only at the hits
 def average_precision(relevant):
     ranks = np.flatnonzero(relevant) + 1
@@ -314,6 +320,19 @@ def expected_ap(items, relevant):
     return total / N_hits[-1]
 
 
+# %% wrong closed: do not round, and compute in float64
+def expected_ap(items, relevant):
+    N = N_hits = total = np.float32(0)
+    for n, hits in zip(items.astype(np.float32), relevant.astype(np.float32)):
+        if hits:
+            m = (hits - 1) / (n - 1) if n > 1 else np.float32(0)
+            steps = np.float32(harmonic(N + n) - harmonic(N))
+            total += hits / n * (m * n + (N_hits + 1 - (N + 1) * m) * steps)
+        N += n
+        N_hits += hits
+    return total / N_hits
+
+
 # %% wrong closed: metrics.HammingHistogram does the whole task
 def expected_ap(items, relevant):
     return HammingHistogram(items[None], relevant[None]).mean_average_precision()
@@ -425,6 +444,12 @@ def mean_ap(h):
 # %% wrong mean: HammingHistogram.mean_average_precision does the whole task
 def mean_ap(histogram):
     return histogram.mean_average_precision()
+
+
+# %% wrong mean: do not round
+def mean_ap(histogram):
+    values = [expected_ap(*row) for row in zip(histogram.items, histogram.relevant)]
+    return round(sum(values) / len(values), 3)
 
 
 # %% right mean: by index
