@@ -15,8 +15,15 @@
 
 # %%
 import sys
+from importlib.util import find_spec
 
 sys.path.insert(0, "../../..")  # the modules are in the folder of the clone
+for name in ("numba", "hmoh", "study"):
+    if find_spec(name) is None:
+        raise ImportError(
+            f"{name} is not found: start JupyterLab with `make lab` and keep this notebook "
+            "three folders below the clone, or set PYTHONPATH to the clone's folder."
+        )
 
 from itertools import combinations, product
 
@@ -26,6 +33,15 @@ from hmoh import HMOH
 from kernels import RBF
 from metrics import HammingHistogram, hamming_histogram, mean_average_precision
 from study import datasets
+from study.exercises import few_steps, replaced, switched_off
+
+# These calls are switched off while your functions are checked.
+LIBRARY = (
+    "metrics.HammingHistogram",
+    "metrics.HammingHistogram.mean_average_precision",
+    "metrics.hamming_histogram",
+    "metrics.mean_average_precision",
+)
 
 # %% [markdown]
 # ## 6.1 Without ties
@@ -61,21 +77,39 @@ def average_precision(relevant):
 
 
 # %% check ap 1
-for ranked, need in [
-    ([1], 1),
-    ([1, 0, 1], 5 / 6),
-    ([0, 1], 1 / 2),
-    ([0, 0, 1, 1], (1 / 3 + 2 / 4) / 2),
-    ([1, 1, 0, 0], 1),
-]:
-    value = average_precision(ranked)
-    assert value is not None and np.ndim(value) == 0, (
-        f"average_precision returns {value!r}, but one number is needed: return the mean."
-    )
-    assert abs(value - need) < 1e-12, (
-        f"average_precision({ranked}) = {value:.4f}, but by hand it is {need:.4f}: "
-        "take the precision at the hits only, and divide by the hits."
-    )
+# What other rules give for this list, and what is wrong with them.
+mistakes = [
+    (53 / 30, "divide the sum by the number of hits"),
+    (53 / 150, "divide by the number of hits, not by the length of the list"),
+    (34 / 75, "take the precision at the hits only, not at every rank"),
+    (31 / 90, "the precision at a rank is hits/rank, not 1/rank"),
+    (1 / 2, "go on after the first hit"),
+    (3 / 5, "take the precision at every hit, not only at the last one"),
+]
+with switched_off(globals(), *LIBRARY):
+    for ranked, need in [
+        ([0, 1, 1, 0, 1], 53 / 90),
+        ([1], 1),
+        ([1, 0, 1], 5 / 6),
+        ([0, 1], 1 / 2),
+        ([0, 0, 1, 1], 5 / 12),
+        ([1, 1, 0, 0], 1),
+    ]:
+        value = average_precision(ranked)
+        assert value is not None and np.ndim(value) == 0, (
+            f"average_precision returns {value!r}, but one number is needed: return the mean."
+        )
+        way = "take the precision at the hits only, and divide by the hits"
+        if ranked == [0, 1, 1, 0, 1]:
+            for other, mistake in mistakes:
+                if abs(value - other) < 1e-9:
+                    way = mistake
+        if abs(value - need) < 1e-3:
+            way = "near, but not exact: do not round, and compute in float64"
+        assert abs(value - need) < 1e-9, (
+            f"average_precision({ranked}) = {float(value):.4f}, but by hand it is "
+            f"{need:.4f}: {way}."
+        )
 print("average_precision: correct")
 
 # %% [markdown]
@@ -121,19 +155,60 @@ def expected_by_enumeration(ties):
 
 
 # %% check enumerate 2
-for ties, need in [
-    ([(2, 1)], 0.75),
-    ([(1, 0), (2, 1)], 5 / 12),
-    ([(3, 3), (4, 0)], 1.0),
-    ([(1, 1), (0, 0), (2, 1)], (1 + 5 / 6) / 2),
-]:
-    value = expected_by_enumeration(ties)
-    assert abs(value - need) < 1e-12, (
-        f"ties {ties} give {value:.4f}, but the mean over all placements is {need:.4f}: "
-        "write them down by hand."
-    )
-example = expected_by_enumeration([(4, 2), (5, 2)])
-print(f"expected_by_enumeration: correct; [(4, 2), (5, 2)] gives {example:.6f}")
+def checked_ap(ranked):
+    """Return what 6.1 asks for, so that only your enumeration is judged."""
+    places = np.flatnonzero(np.asarray(ranked)) + 1
+    return float(np.mean(np.arange(1, len(places) + 1) / places))
+
+
+with (
+    switched_off(globals(), *LIBRARY),
+    replaced(globals(), average_precision=checked_ap),
+):
+    for ties, need in [
+        ([(1, 1)], 1),
+        ([(3, 3), (4, 0)], 1),
+        ([(2, 1)], 3 / 4),
+        ([(3, 1)], 11 / 18),
+        ([(4, 2)], 49 / 72),
+        ([(3, 1), (2, 1)], 191 / 360),
+        ([(1, 0), (2, 1)], 5 / 12),
+        ([(1, 1), (0, 0), (2, 1)], 11 / 12),
+        ([(4, 2), (5, 2)], 8579 / 14400),
+    ]:
+        value = expected_by_enumeration(ties)
+        assert value is not None and np.ndim(value) == 0, (
+            f"expected_by_enumeration returns {value!r}, but one number is needed: "
+            "return the mean over the placements."
+        )
+        way = "write the placements down by hand"
+        if ties == [(2, 1)]:
+            way = "the two placements have AP 1 and 1/2; keep the values of both"
+        elif ties == [(3, 1)]:
+            way = "the three placements have AP 1, 1/2 and 1/3; take the mean of all three"
+            if abs(value - 2 / 3) < 1e-9:
+                way = (
+                    "the mean of the best and the worst placement leaves the others out"
+                )
+            elif abs(value - 1 / 2) < 1e-9:
+                way = "that is the median of the placements, not their mean"
+        elif len(ties) == 2:
+            way = (
+                "combine every choice of the first tie with every choice of the second"
+            )
+            if ties[0][1] == 0:
+                way = "the items of a tie without relevant ones take ranks too"
+        if 1e-9 < abs(value - need) < 0.03:
+            way = (
+                "near, but not exact: go through all placements instead of drawing some"
+            )
+        if abs(value - need) < 1e-4:
+            way = "near, but not exact: do not round, and compute in float64"
+        assert abs(value - need) < 1e-9, (
+            f"ties {ties} give {float(value):.4f}, but the mean over all placements is "
+            f"{need:.4f}: {way}."
+        )
+print(f"expected_by_enumeration: correct; {ties} gives {value:.6f}")
 
 # %% [markdown]
 # ## 6.3 Derive
@@ -184,7 +259,7 @@ print(f"expected_by_enumeration: correct; [(4, 2), (5, 2)] gives {example:.6f}")
 # $$m\,n + (N^+ + 1 - (N + 1)\,m)\,(H_{N+n} - H_N).$$
 #
 # So AP costs one term for each distance, however many items there are. Write
-# `expected_ap(items, relevant)` for two arrays of integers, n and n⁺ at the distances 0 .. r.
+# `expected_ap(items, relevant)` for two arrays of integers, n and n⁺ at the distances 0, 1, ...
 # `harmonic` is given. Empty distances (n = 0) count nothing.
 #
 # <details><summary>Hint 1</summary>
@@ -232,28 +307,63 @@ def expected_ap(items, relevant):
 
 
 # %% check closed 4
+cases = [  # items, relevant, E[AP] from all placements, what the case is about
+    (
+        [1],
+        [1],
+        1,
+        "for n = 1 take m = 0, and the harmonic numbers are those of the last rank of the "
+        "tie, N + n = 1, minus those of the last rank before it, N = 0",
+    ),
+    (
+        [3],
+        [3],
+        1,
+        "every item is relevant: divide the total by R, the sum of `relevant`",
+    ),
+    (
+        [2],
+        [1],
+        3 / 4,
+        "the two orders give 1 and 1/2; m = (n⁺ - 1)/(n - 1) is 0 here, "
+        "and the sum over the tie has the factor n⁺/n",
+    ),
+    ([4], [2], 49 / 72, "in one tie of four m = (n⁺ - 1)/(n - 1) is 1/3"),
+    ([1, 2], [0, 1], 5 / 12, "items at a distance with n⁺ = 0 still count in N"),
+    ([2, 3], [1, 2], 181 / 270, "the second tie has N = 2 and N⁺ = 1 before it"),
+    ([1, 0, 2], [1, 0, 1], 11 / 12, "the second distance is empty, and adds nothing"),
+]
 rng = np.random.default_rng(0)
-for _ in range(60):
-    items = rng.integers(0, 5, size=3)
+for _ in range(50):
+    items = rng.integers(0, 2000, size=9)
     relevant = rng.integers(0, items + 1)
-    if relevant.sum() == 0:
-        continue
-    ties = list(zip(items.tolist(), relevant.tolist(), strict=True))
-    value = expected_ap(items, relevant)
-    need = expected_by_enumeration(ties)
-    assert abs(value - need) < 1e-9, (
-        f"ties {ties}: closed form {value:.6f}, enumeration {need:.6f}: "
-        "try a single tie first, then n = 1, then n⁺ = 0."
-    )
-items = np.array([10**9, 10**9])
-relevant = np.array([10**6, 10**8])
-value = expected_ap(items, relevant)
-need = HammingHistogram(items[None], relevant[None]).mean_average_precision()
-assert abs(value - need) < 1e-9, (
-    f"two ties of a billion items give {value:.7f}, but metrics.py gives {need:.7f}: "
-    "no loop over items, no 32-bit integers."
-)
-print("expected_ap: agrees with enumeration, and works for a billion items")
+    need = HammingHistogram(items[None], relevant[None]).mean_average_precision()
+    cases.append((items, relevant, need, "nine ties, some of them large"))
+huge = [10**15, 10**15]
+way = "no loop and no array over items (use `harmonic`), and no 32-bit integers"
+cases.append((huge, [10**12, 10**14], 0.0310776525985803, way))
+with switched_off(globals(), *LIBRARY), np.errstate(all="ignore"):
+    for items, relevant, need, about in cases:
+        items = np.array(items)
+        relevant = np.array(relevant)
+        counts = f"items {items.tolist()}, relevant {relevant.tolist()}"
+        too_long = f"{counts}: your function visits every item: {way}."
+        try:
+            with few_steps(100_000, too_long):
+                value = expected_ap(items, relevant)
+        except ZeroDivisionError:
+            value = float("nan")
+        assert value is not None and np.ndim(value) == 0, (
+            f"expected_ap returns {value!r}, but one number is needed: return the total "
+            "divided by R."
+        )
+        if abs(value - need) < 1e-4:
+            about = "near, but not exact: do not round, and compute in float64"
+        assert abs(value - need) < 1e-9, (
+            f"{counts}: your closed form gives {float(value):.6f}, but the mean over all "
+            f"orders is {need:.6f}: {about}."
+        )
+print("expected_ap: correct, also for two ties of 10^15 items")
 
 # %% [markdown]
 # ## 6.5 How much it matters
@@ -268,7 +378,7 @@ print("expected_ap: agrees with enumeration, and works for a billion items")
 # - relevant items first.
 #
 # Write `mean_ap(histogram)`: the mean of `expected_ap` over all queries. `histogram.items[q]` and
-# `histogram.relevant[q]` are the arrays of query q.
+# `histogram.relevant[q]` are the arrays of query q (number 0, 1, ...).
 #
 # <details><summary>Hint</summary>
 #
@@ -303,13 +413,61 @@ def mean_ap(histogram):
 
 
 # %% check mean 1
-value = mean_ap(histogram)
-need = histogram.mean_average_precision()
+single = histogram.mean_average_precision(per_query=True)
+pooled = HammingHistogram(
+    histogram.items.sum(axis=0, keepdims=True),
+    histogram.relevant.sum(axis=0, keepdims=True),
+).mean_average_precision()
+mistakes = [
+    (single.sum(), "that is the sum over the queries: divide by their number"),
+    (single.max(), "that is the best query: take the mean"),
+    (np.median(single), "that is the median of the queries: take the mean"),
+    (single[0], "that is the first query alone: go through all of them"),
+    (single[-1], "that is the last query alone: keep the values of all of them"),
+    (
+        pooled,
+        "that is the AP of all queries' counts added up: average after expected_ap",
+    ),
+]
+few = HammingHistogram(histogram.items[:7], histogram.relevant[:7])
+counts = np.hstack([histogram.items, histogram.relevant])
+known = {tuple(row): value for row, value in zip(counts.tolist(), single, strict=True)}
+
+
+def checked_ap(items, relevant):
+    """Return what 6.4 asks for, so that only your mean is judged."""
+    return known.get(
+        (*np.asarray(items).tolist(), *np.asarray(relevant).tolist()), pooled
+    )
+
+
+with switched_off(globals(), *LIBRARY), replaced(globals(), expected_ap=checked_ap):
+    value = mean_ap(histogram)
+    value_of_few = mean_ap(few)
+need = single.mean()
+assert value is not None and np.ndim(value) == 0, (
+    f"mean_ap returns {value!r}, but one number is needed: the mean over the queries."
+)
+way = "average expected_ap over the queries, and do not round"
+for other, mistake in mistakes:
+    if abs(value - other) < 1e-9:
+        way = mistake
 assert abs(value - need) < 1e-9, (
-    f"mean_ap gives {value:.6f}, the library {need:.6f}: "
-    f"the mean over the {len(histogram.items)} queries is needed."
+    f"mean_ap gives {value:.6f}, but the mean over the {len(single)} queries is "
+    f"{need:.6f}: {way}."
+)
+need = single[:7].mean()
+assert abs(value_of_few - need) < 1e-9, (
+    f"for a histogram of 7 queries mean_ap gives {value_of_few:.6f}, but {need:.6f} is "
+    "needed: use the histogram that is passed, and its number of queries."
 )
 print("mean_ap: agrees with metrics.py")
+
+# %% [markdown]
+# **Predict before you run.** The next cell prints the five values. How far apart are the first
+# and the last, for codes that are exactly the same? Compared with the expectation, what does
+# sorting the database by class do to the mean over all queries: raise it, lower it, or little?
+# And for queries of digit 0 alone, and of digit 9 alone?
 
 
 # %%
@@ -355,8 +513,29 @@ for digit in (0, 9):
     print(f"database sorted by class {stable(some, by_class):.3f}")
 
 # %% [markdown]
-# The codes are the same, but the scores are not: the order of tied items alone can change mAP by
-# a fifth of the whole scale. The shuffled database comes near the expectation. If the database is
-# sorted by class, the mean over all queries hides what happens: the first digit in the database
-# wins every tie, and the last one loses it. The order of data on disk should not change a score.
-# That is why `metrics.py` returns the expectation.
+# <details><summary>Answer</summary>
+#
+# The order of tied items alone can change mAP by a fifth of the whole scale. The shuffled
+# database comes near the expectation. If the database is sorted by class, the mean over all
+# queries hardly changes, and hides what happens: the first digit in the database wins every tie,
+# and the last one loses it. The order of data on disk should not change a score. That is why
+# `metrics.py` returns the expectation.
+#
+# </details>
+#
+# ## 6.6 Only the first K ranks (optional, hard)
+#
+# Large benchmarks stop after K ranks: hits at ranks above K count nothing. Some divide by R
+# ("relevant"), others by the number of hits among the first K ("retrieved"). Extend `expected_ap`
+# to the first kind. Compare it with `histogram.mean_average_precision(top=K)`. Then explain why
+# the second kind needs more than linearity of expectation.
+#
+# <details><summary>Hint</summary>
+#
+# Only the inner sum changes. It ends at rank e = min(N + n, K), and there is nothing to add if
+# e ≤ N. The sum is m (e - N) + (N⁺ + 1 - (N + 1) m) (H_e - H_N). In the second kind one divides
+# by the number of hits among the first K. That number is random if rank K is inside a tie, and
+# the expectation of a ratio is not the ratio of the expectations. `metrics.py` sums over its
+# hypergeometric distribution.
+#
+# </details>
