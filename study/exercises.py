@@ -39,7 +39,9 @@ def switched_off(names: dict, *calls: str) -> Iterator[None]:
             stack.enter_context(patch.object(module, name, refusal))
             for own, value in list(names.items()):
                 if value is original:
-                    stack.enter_context(patch.dict(names, {own: refusal}))
+                    # Not patch.dict, which would also drop what the block assigns.
+                    names[own] = refusal
+                    stack.callback(names.__setitem__, own, original)
         yield
 
 

@@ -396,6 +396,27 @@ def test_environment_check_names_what_is_missing(monkeypatch):
     assert line.startswith("numba is missing; run `make lab`")
 
 
+def test_a_call_is_switched_off_by_any_name_and_comes_back():
+    from study.exercises import switched_off
+
+    names = {"switched_off": switched_off, "np": np, "ones": np.ones}
+    source = """
+with switched_off(globals(), "numpy.ones"):
+    kept = 1
+    for call in (np.ones, ones):
+        try:
+            call(2)
+        except AssertionError as error:
+            message = str(error)
+        else:
+            raise RuntimeError("it was not switched off")
+"""
+    exec(source, names)
+    assert names["message"].startswith("numpy.ones does the whole task")
+    assert names["kept"] == 1  # what the block assigns stays
+    assert names["ones"] is np.ones and np.ones(2).sum() == 2
+
+
 def test_library_agrees_on_the_saturated_histogram():
     """Exercise 8 merges columns and study/evaluation.py keeps them empty, with the same mAP."""
     from metrics import HammingHistogram
