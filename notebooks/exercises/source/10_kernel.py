@@ -321,9 +321,9 @@ def sweep(divisors):
     ### BEGIN SOLUTION
     scores = []
     for divisor in divisors:
-        feature_map = RBF(100, divisor=divisor).fit(X)
-        model = HMOH(32, random_state=0).fit(feature_map.transform(X), labels)
-        scores.append(score(model, feature_map))
+        fitted_map = RBF(n_anchors=100, divisor=divisor).fit(X)
+        model = HMOH(32, random_state=0).fit(fitted_map.transform(X), labels)
+        scores.append(score(model, fitted_map))
     return scores
     ### END SOLUTION
 
