@@ -21,7 +21,7 @@ def bandwidth(X, m, divisor):
     return np.mean(lengths) ** 2 / divisor
 
 
-# %% wrong bandwidth: is a sum over d
+# %% wrong bandwidth: is a sum over p
 def bandwidth(X, m, divisor):
     return np.mean((X[m:, None] - X[None, :m]) ** 2) / divisor
 
@@ -352,7 +352,7 @@ def rbf_product(X, A, eta2):
     return Z
 
 
-# %% wrong product: all n m d differences is too large
+# %% wrong product: all n m p differences is too large
 def rbf_product(X, A, eta2):
     return np.exp(-((X[:, None] - A) ** 2).sum(axis=2) / (2 * eta2))
 

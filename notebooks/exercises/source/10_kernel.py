@@ -50,13 +50,13 @@ print("images as rows", X.shape, X.dtype, "with values from", X.min(), "to", X.m
 # ## 10.1 Anchors and the bandwidth
 #
 # HMOH learns a linear function for each bit. Digits cannot be told apart well by linear functions
-# of their pixels. So every image x (a row of d numbers; here d = 784) is first described by how
+# of their pixels. So every image x (a row of p numbers; here p = 784) is first described by how
 # **similar it is to some fixed images**, the **anchors** a₁ .. a_m. The paper takes the first m
 # images of the stream. The new features of x are the m numbers
 #
 # $$z_j = \exp\left(-\frac{|x - a_j|^2}{2\,\eta^2}\right), \qquad j = 1, \dots, m,$$
 #
-# where |x - a|² is the sum of the squared differences of the d numbers. A feature is 1 if x is
+# where |x - a|² is the sum of the squared differences of the p numbers. A feature is 1 if x is
 # the anchor itself, and near 0 if x is far from it. What is far? That is said by η², the squared
 # **bandwidth**. It must fit the data, so it is computed from them:
 #
@@ -111,7 +111,7 @@ for name, wrong in [
     ("eta, not eta^2: take no root", math.sqrt(need)),
     ("a sum over pairs: divide by their number", 50.0),
     (
-        "half of it, because it is divided by d = 2 too: |x - a|^2 is a sum over d",
+        "half of it, because it is divided by p = 2 too: |x - a|^2 is a sum over p",
         need / 2,
     ),
 ]:
@@ -142,7 +142,7 @@ print(
 # %% [markdown]
 # ## 10.2 The features, by hand
 #
-# Let A (m, d) hold the anchors as rows. Write `rbf(X, A, eta2)`: the features Z (n, m) of all n
+# Let A (m, p) hold the anchors as rows. Write `rbf(X, A, eta2)`: the features Z (n, m) of all n
 # rows of X, float32, by two plain loops over rows and anchors. It is slow, but you can trust it,
 # and it will judge the fast ones.
 #
@@ -192,7 +192,7 @@ for name, wrong in [
         "the root of eta2 is taken, but the formula has eta^2",
         np.exp(-squared / (2 * 8**0.5)),
     ),
-    ("a mean over the d numbers, but |x - a|^2 is their sum", np.exp(-squared / 32)),
+    ("a mean over the p numbers, but |x - a|^2 is their sum", np.exp(-squared / 32)),
     ("there is no factor before exp: the feature of an anchor itself is 1", need / 4),
 ]:
     assert not np.allclose(Z, wrong, rtol=1e-4), (
@@ -433,13 +433,13 @@ print(f"divisor 100,000: {zeros:.0%} of the features are exactly 0 in float32")
 # %% [markdown]
 # ## 10.5 A matrix product
 #
-# The three loops do n m d times a difference, a square and a sum, one after the other. Multiply
+# The three loops do n m p times a difference, a square and a sum, one after the other. Multiply
 # out instead:
 #
 # $$|x - a|^2 = |x|^2 - 2\,x \cdot a + |a|^2 .$$
 #
-# The squared lengths |x|² and |a|² need only (n + m) d operations. The products x·a of all pairs
-# are one matrix product `X @ A.T`. It does n m d multiplications as well. But libraries for it
+# The squared lengths |x|² and |a|² need only (n + m) p operations. The products x·a of all pairs
+# are one matrix product `X @ A.T`. It does n m p multiplications as well. But libraries for it
 # work on blocks of both matrices that stay in the fastest memory of the processor, use each
 # number that they load many times, and do eight or more operations at once.
 #
@@ -541,7 +541,7 @@ assert per_row < 0.2, (
 whole = X[:400].nbytes
 assert peak < 10 * whole, (
     f"{peak / 1e6:.0f} MB were needed for {whole / 1e6:.1f} MB of images: an array of all "
-    "n m d differences is too large, so use X @ A.T."
+    "n m p differences is too large, so use X @ A.T."
 )
 print(
     f"rbf_product: correct, with at most {peak / 1e6:.1f} MB of memory for 400 images"
@@ -549,7 +549,7 @@ print(
 
 # %% [markdown]
 # **Predict before you run.** How many times as fast as the compiled loop is the product, and how
-# many times as fast as the plain loop is the compiled one? Both do n m d multiplications.
+# many times as fast as the plain loop is the compiled one? Both do n m p multiplications.
 
 
 # %%

@@ -564,6 +564,14 @@ for name, accuracy in found.items():
 # the section "Classes that never come back", and repairs it by replaying old samples.
 #
 # </details>
+# <details><summary>Answer</summary>
+#
+# `choose` takes the shortest memory. It is the best on the two digits that arrive, and among the
+# worst on all ten: it has forgotten the digits of before. The longest memories are the other way
+# round. Both numbers are right, and they answer different questions. If a search may ask for
+# anything that ever arrived, the queries must be drawn from all of it.
+#
+# </details>
 #
 # **What you now have.** `HMOH(memory=n)`, and the idea of `memory="auto"`. The library keeps four
 # averages and uses the one that lately had the fewest wrong bits on samples that it had not yet
