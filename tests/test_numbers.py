@@ -20,6 +20,8 @@ from baselines import METHODS
 ROOT = Path(__file__).parents[1]
 READMES = ["README.md", "notebooks/README.md"]
 PATHS = sorted((ROOT / "notebooks").glob("[0-9]*.ipynb"))
+EXERCISES = ROOT / "notebooks" / "exercises"
+LESSONS = sorted([*EXERCISES.glob("*.md"), *EXERCISES.glob("lectures/*.md")])
 # .847, 0.847, 12.3, 77 % and 77%, but not the 4.2 of "Sec. 4.2.1" or the 3.11 of "Python 3.11".
 NUMBER = r"(?<![\w.,:])-?(?:\d{1,3}(?:,\d{3})+|\d+)?(?:\.\d+)?(?: ?%)?(?![\w:]|\.\d)"
 # The margins and the level of the rule in study/statistics.py and data/paper_claims.json, and the
@@ -195,6 +197,16 @@ def test_rows_of_a_readme_are_those_of_one_line_of_a_notebook(name):
 def test_numbers_in_a_readme_are_computed_in_a_notebook_or_printed(name):
     known = computed() + printed_by_the_paper()
     for line in (ROOT / name).read_text().splitlines():
+        unknown = [n for n in numbers(line) if not is_in(n, known)]
+        assert unknown == [], line
+
+
+@pytest.mark.parametrize("path", LESSONS, ids=lambda path: path.stem)
+def test_numbers_in_the_texts_of_the_exercises_are_computed_or_printed(path):
+    solutions = sorted(EXERCISES.glob("solution/*.ipynb"))
+    known = computed() + printed_by_the_paper()
+    known = known + [value for file in solutions for value in computed_by(file)]
+    for line in path.read_text(encoding="utf-8").splitlines():
         unknown = [n for n in numbers(line) if not is_in(n, known)]
         assert unknown == [], line
 

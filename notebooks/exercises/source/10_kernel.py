@@ -458,19 +458,12 @@ print(f"divisor 100,000: {zeros:.0%} of the features are exactly 0 in float32")
 #
 # </details>
 
-
-# %% solution product
-def rbf_product(X, A, eta2):
-    """Return the same as rbf, by one matrix product."""
-    ### BEGIN SOLUTION
-    x_squared = (X**2).sum(axis=1)
-    a_squared = (A**2).sum(axis=1)
-    squared = x_squared[:, None] - 2 * (X @ A.T) + a_squared
-    return np.exp(-squared / (2 * eta2)).astype(np.float32)
-    ### END SOLUTION
+# %%
+# For the cells below: anchors, a bandwidth, and two functions that judge a result.
+A = X[:100].copy()
+eta2 = RBF(100, divisor=6).fit(X).eta2_
 
 
-# %% check product 1
 def exact(X, A, eta2):
     """Return the features in float64, by differences, anchor by anchor."""
     X = X.astype(np.float64)
@@ -496,6 +489,18 @@ def lines_run(function, *arguments):
     return n_lines
 
 
+# %% solution product
+def rbf_product(X, A, eta2):
+    """Return the same as rbf, by one matrix product."""
+    ### BEGIN SOLUTION
+    x_squared = (X**2).sum(axis=1)
+    a_squared = (A**2).sum(axis=1)
+    squared = x_squared[:, None] - 2 * (X @ A.T) + a_squared
+    return np.exp(-squared / (2 * eta2)).astype(np.float32)
+    ### END SOLUTION
+
+
+# %% check product 1
 A = X[:100].copy()
 eta2 = RBF(100, divisor=6).fit(X).eta2_
 need = exact(X[:400], A, eta2)
