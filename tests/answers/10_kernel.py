@@ -425,7 +425,7 @@ def rbf_stable(X, A, eta2):
     return np.exp(-np.maximum(squared, 0) / (2 * eta2)).astype(np.float32)
 
 
-# %% wrong stable: before anything is moved
+# %% wrong stable: must be moved by the same vector
 def rbf_stable(X, A, eta2):
     # Each is centred by its own mean, which changes the distances.
     X = X - X.mean(axis=0)

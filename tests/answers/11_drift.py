@@ -77,7 +77,7 @@ def prequential(model, X, y, block):
     return right / (len(X) - block)
 
 
-# %% wrong prequential: the share of right answers within the block
+# %% wrong prequential: divide by 3
 def prequential(model, X, y, block):
     accuracy = []
     for start in range(0, len(X), block):
@@ -89,7 +89,7 @@ def prequential(model, X, y, block):
     return np.array(accuracy)
 
 
-# %% wrong prequential: the share of right answers within the block
+# %% wrong prequential: this is the share of wrong answers
 def prequential(model, X, y, block):
     errors = []
     for start in range(0, len(X), block):
@@ -186,7 +186,7 @@ def weights_of_steps(T, n):
     return weights
 
 
-# %% wrong weights: follow the formula by hand
+# %% wrong weights: forgetting begins one step too late
 def weights_of_steps(T, n):
     # The average begins to forget one step too late.
     weights = np.zeros(T)
@@ -237,7 +237,7 @@ def forgetting_average(Z, y, C, memory):
     return average
 
 
-# %% wrong average: is the average moved after the update of the same sample
+# %% wrong average: moved before the update of the same sample
 def forgetting_average(Z, y, C, memory):
     W = np.zeros((C.shape[1], Z.shape[1]))
     average = np.zeros_like(W)
@@ -375,13 +375,13 @@ def choose(accuracy, window):
     return np.full(accuracy.shape[1], best)
 
 
-# %% wrong choose: is the window 2 blocks, not 1
+# %% wrong choose: the window is 1 block here, not 2
 def choose(accuracy, window):
     chosen = accuracy[:, :-1].argmax(axis=0)
     return np.concatenate([[0], chosen])
 
 
-# %% wrong choose: not the whole past
+# %% wrong choose: the whole past is used here
 def choose(accuracy, window):
     chosen = [0]
     for b in range(1, accuracy.shape[1]):

@@ -404,11 +404,11 @@ print(f"divisor 100,000: {zeros:.0%} of the features are exactly 0 in float32")
 # <details><summary>Answer</summary>
 #
 # Divisor 100 still works, though worse. A sign ignores a positive factor, so tiny features are no
-# problem for a code. They are one for learning. An update adds c z to the weights. The anchors,
-# which are the first samples, have a feature that is 1, and all others change the weights by
-# nearly nothing. So after 2,000 samples the model is nearly what it was after 100. With divisor
-# 100,000 the features are too small for float32. They are 0, all bits are -1, and every image has
-# the same code.
+# problem for a code. They are one for learning. An update adds c z to the weights (exercise 3).
+# The anchors, which are the first samples, have a feature that is 1, and all others change the
+# weights by nearly nothing. So after 2,000 samples the model is nearly what it was after 100. With
+# divisor 100,000 the features are too small for float32. They are 0, all bits are -1, and every
+# image that is no anchor has the same code.
 #
 # </details>
 #
@@ -675,7 +675,10 @@ for shift in (0, 100, 1000):
     )
     gap = np.abs(Z - need).max()
     reason = "move the origin to the mean of the anchors"
-    if shift == 0:
+    moved_apart = exact(moved - moved.mean(axis=0), A - A.mean(axis=0), eta2)
+    if np.allclose(Z, moved_apart, atol=1e-2):
+        reason = "X and A must be moved by the same vector, or their distances change"
+    elif shift == 0:
         reason = "compare with rbf_product, before anything is moved"
     assert gap < 1e-3, (
         f"with {shift} added to each pixel the largest error is {gap:.3g}, but it must be "
