@@ -512,7 +512,8 @@ with switched_off(globals(), "kernels.RBF"):
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
 assert Z.shape == need.shape and Z.dtype == np.float32, (
-    f"400 rows, 100 anchors gave {Z.dtype}{list(Z.shape)}, but float32[400, 100] is needed."
+    f"400 rows, 100 anchors gave {Z.dtype}{list(Z.shape)}, but float32[400, 100] is needed: "
+    "end with .astype(np.float32)."
 )
 gap = np.abs(Z - need).max()
 if gap > 1e-3:
@@ -702,7 +703,7 @@ print("rbf_stable: right with 0, 100 and 1,000 added to each pixel, and never ab
 # %% [markdown]
 # ## 10.7 Very wide is linear (optional, hard)
 #
-# Let η be much larger than all distances. Use exp(-t) ≈ 1 - t for small t, and the formula of
+# Let η be much larger than all distances. Use exp(-ε) ≈ 1 - ε for small ε, and the formula of
 # 10.5. Show that then every hash function w·z is, up to small terms, a **linear function of x**
 # plus a constant plus a multiple of |x|². So a wide kernel turns back into linear hashing. Why
 # does it score so much worse than linear hashing in 10.4 all the same? (No points.)

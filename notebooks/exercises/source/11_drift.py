@@ -545,7 +545,7 @@ for name, accuracy in found.items():
 # %% [markdown] answer words 2
 # <!-- ### BEGIN SOLUTION -->
 # (a) The average of all needs as many new states as there are old ones, T/2. With memory n the old
-# states count (1 - 1/n)^k ≈ exp(-k/n) after k more steps, which is one half after k = n ln 2 ≈
+# states count (1 - 1/n)^j ≈ exp(-j/n) after j more steps, which is one half after j = n ln 2 ≈
 # 0.7 n, however long the stream was before. (b) On the noisy stream accuracy falls with the memory
 # all the way: the average of few states keeps more of their noise. On shuffled MNIST the states
 # agree, and forgetting costs nothing down to some hundred states. (c) On each stream the choice
