@@ -201,14 +201,34 @@ def test_numbers_in_a_readme_are_computed_in_a_notebook_or_printed(name):
         assert unknown == [], line
 
 
+def sources_of(paragraph):
+    """Return the notebooks that a paragraph names: `14_live`, or exercise 6 for its solution."""
+    names = re.findall(r"`(\d\d_\w+)`", paragraph)
+    found = [path for path in PATHS if path.stem in names]
+    for number in re.findall(r"[Ee]xercise (\d+)", paragraph):
+        found += EXERCISES.glob(f"solution/{int(number):02d}_*.ipynb")
+    return found
+
+
 @pytest.mark.parametrize("path", LESSONS, ids=lambda path: path.stem)
-def test_numbers_in_the_texts_of_the_exercises_are_computed_or_printed(path):
-    solutions = sorted(EXERCISES.glob("solution/*.ipynb"))
-    known = computed() + printed_by_the_paper()
-    known = known + [value for file in solutions for value in computed_by(file)]
-    for line in path.read_text(encoding="utf-8").splitlines():
-        unknown = [n for n in numbers(line) if not is_in(n, known)]
-        assert unknown == [], line
+def test_numbers_in_a_lesson_are_computed_by_the_notebook_that_the_paragraph_names(
+    path,
+):
+    for paragraph in path.read_text(encoding="utf-8").split("\n\n"):
+        known = printed_by_the_paper() if "the paper" in paragraph else []
+        for source in sources_of(paragraph):
+            known = known + computed_by(source)
+        unknown = [n for n in numbers(paragraph) if not is_in(n, known)]
+        assert unknown == [], paragraph
+
+
+def test_sources_of_a_paragraph():
+    found = sources_of("In exercise 6 mAP is .5, and `14_live` has more (Exercise 11).")
+    assert [path.stem for path in found] == [
+        "14_live",
+        "06_average_precision",
+        "11_drift",
+    ]
 
 
 def test_rows_of_mnist_in_the_docstrings_of_methods_are_those_of_the_notebook():
