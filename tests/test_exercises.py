@@ -288,9 +288,10 @@ def test_lessons_fit_into_ninety_minutes_and_have_a_note_each():
     assert lessons == list(range(1, len(lessons) + 1)) and len(lessons) >= 4
     notes = sorted((FOLDER / "lectures").glob("*.md"))
     assert len(notes) == len(lessons)
+    totals = []
     for lesson, note in zip(lessons, notes, strict=True):
         parts = [row for row in rows if int(row[0]) == lesson]
-        assert sum(int(minutes) for _, _, minutes in parts) <= 90, lesson
+        totals.append(sum(int(minutes) for _, _, minutes in parts))
         # The note says the same minutes.
         [(_, part, minutes)] = [row for row in parts if "](lectures/" in row[1]]
         assert f"](lectures/{note.name})" in part
@@ -299,6 +300,10 @@ def test_lessons_fit_into_ninety_minutes_and_have_a_note_each():
         assert f"this note ({minutes} minutes" in text
         [(number, _)] = exercises_in(parts)
         assert f"then exercise {number}." in text
+    assert max(totals) <= 90
+    *first, last = map(str, totals)
+    sentence = f"Together the lessons take {', '.join(first)} and {last} minutes."
+    assert sentence in (FOLDER / "README.md").read_text(encoding="utf-8")
 
 
 def test_plan_has_every_exercise_once_with_its_time():
