@@ -67,8 +67,8 @@ def parts_of(path, kind):
 # ---- files ---------------------------------------------------------------------------
 
 
-def test_there_are_nine_in_order():
-    assert [path.name[:2] for path in SOURCES] == [f"{i:02d}" for i in range(1, 10)]
+def test_there_are_eleven_in_order():
+    assert [path.name[:2] for path in SOURCES] == [f"{i:02d}" for i in range(1, 12)]
     for folder in ("student", "solution"):
         notebooks = sorted((FOLDER / folder).glob("*.ipynb"))
         assert [path.stem for path in notebooks] == [path.stem for path in SOURCES]
@@ -194,6 +194,132 @@ def test_bad_source_is_refused_with_its_line(text, match, tmp_path):
 def test_solution_without_markers_is_refused():
     with pytest.raises(ValueError, match="needs ### BEGIN SOLUTION"):
         generate.without_solution(generate.Cell(False, "solution", "name", 0, "x = 1"))
+
+
+# ---- texts for teachers --------------------------------------------------------------
+
+TEXTS = [*FOLDER.glob("*.md"), *FOLDER.glob("lectures/*.md")]
+each_text = pytest.mark.parametrize("path", TEXTS, ids=lambda path: path.stem)
+
+
+def rows_of(head):
+    """Return the cells of the rows of the README's table whose first line begins so."""
+    text = (FOLDER / "README.md").read_text(encoding="utf-8")
+    table = text.partition(f"\n{head}")[2].partition("\n\n")[0]
+    lines = [line.strip("|").split("|") for line in table.splitlines()[2:]]
+    return [[cell.strip() for cell in cells] for cells in lines]
+
+
+def minutes_of(path):
+    """Return the least and the largest number of minutes that an exercise asks for."""
+    opening = generate.read_source(path)[0].source
+    least, most = re.search(
+        r"\*\*Time:\*\* (\d+)(?: to (\d+))? minutes", opening
+    ).groups()
+    return int(least), int(most or least)
+
+
+def exercises_in(rows):
+    """Return (number, minutes) for the rows of a plan that name an exercise first."""
+    found = [(re.match(r"exercise (\d+)\b", row[1]), int(row[2])) for row in rows]
+    return [(int(match[1]), minutes) for match, minutes in found if match]
+
+
+def test_minutes_in_the_table_are_those_that_the_exercises_say():
+    rows = rows_of("| | exercise |")
+    assert [row[1] for row in rows] == [f"`{path.stem}`" for path in SOURCES]
+    for row, path in zip(rows, SOURCES, strict=True):
+        least, most = minutes_of(path)
+        assert row[0] == str(int(path.name[:2]))
+        assert row[3] == (f"{least}-{most}" if most > least else str(most)), path.stem
+        assert 30 <= least <= most <= 60
+
+
+def test_lessons_fit_into_ninety_minutes_and_have_a_note_each():
+    rows = rows_of("| lesson |")
+    lessons = sorted({int(row[0]) for row in rows})
+    assert lessons == list(range(1, len(lessons) + 1)) and len(lessons) >= 4
+    notes = sorted((FOLDER / "lectures").glob("*.md"))
+    assert len(notes) == len(lessons)
+    totals = []
+    for lesson, note in zip(lessons, notes, strict=True):
+        parts = [row for row in rows if int(row[0]) == lesson]
+        totals.append(sum(int(minutes) for _, _, minutes in parts))
+        # The note says the same minutes.
+        [(_, part, minutes)] = [row for row in parts if "](lectures/" in row[1]]
+        assert f"](lectures/{note.name})" in part
+        text = note.read_text(encoding="utf-8")
+        assert text.startswith(f"# Lecture {lesson}: ")
+        assert f"this note ({minutes} minutes" in text
+        [(number, _)] = exercises_in(parts)
+        assert f"then exercise {number}." in text
+    assert max(totals) <= 90
+    *first, last = map(str, totals)
+    sentence = f"Together the lessons take {', '.join(first)} and {last} minutes."
+    assert sentence in (FOLDER / "README.md").read_text(encoding="utf-8")
+
+
+def test_plan_has_every_exercise_once_with_its_time():
+    most = {int(path.name[:2]): minutes_of(path)[1] for path in SOURCES}
+    planned = exercises_in(rows_of("| lesson |")) + exercises_in(
+        rows_of("| after lesson |")
+    )
+    # The project goes on after the last lesson.
+    assert sorted(set(planned)) == sorted(most.items())
+    numbers = [number for number, _ in planned]
+    assert [number for number in numbers if numbers.count(number) > 1] == [9, 9]
+
+
+def test_rubric_has_every_answer_that_is_graded_by_hand():
+    rows = rows_of("| cell |")
+    found = {row[0].strip("`"): (int(row[1]), row[2].count(";") + 1) for row in rows}
+    expected = {}
+    for path in SOURCES:
+        for cell in parts_of(path, "answer"):
+            points = (cell.points, cell.points)  # a criterion for each point
+            expected[f"{path.name[:2]}-answer-{cell.name}"] = points
+    assert found == expected
+    by_hand = sum(points for points, _ in expected.values())
+    text = (FOLDER / "README.md").read_text(encoding="utf-8")
+    by_checks = 10 * len(SOURCES) - by_hand
+    assert f"{by_checks} are graded by the checks and {by_hand} by hand" in text
+
+
+@each_text
+def test_links_pictures_and_folds_of_a_text(path):
+    text = path.read_text(encoding="utf-8")
+    for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", text):
+        file = (path.parent / target).resolve()
+        assert file.is_file(), f"{path.name}: {target} is missing"
+        assert file.suffix != ".png" or file.stat().st_size < 80_000
+    assert text.count("<details>") == text.count("</details>")
+    assert text.count("<details>") == text.count("<summary>Answer</summary>")
+    assert max(map(len, re.findall(r"^[^|\n].*", text, flags=re.MULTILINE))) <= 140
+
+
+def test_quiz_has_ten_questions_with_folded_answers_and_their_exercises():
+    text = (FOLDER / "quiz.md").read_text(encoding="utf-8")
+    assert re.findall(r"^\*\*(\d+)\.\*\*", text, flags=re.MULTILINE) == [
+        str(number) for number in range(1, 11)
+    ]
+    assert text.count("<details><summary>Answer</summary>") == 10
+    assert len(re.findall(r"\(Exercises? \d+( and \d+)?\)\n\n</details>", text)) == 10
+
+
+def test_glossary_is_in_order_and_has_the_words_of_the_method():
+    text = (FOLDER / "glossary.md").read_text(encoding="utf-8")
+    words = re.findall(r"^\| \*\*(.+?)\*\* \|", text, flags=re.MULTILINE)
+    assert words == sorted(words, key=str.lower)
+    for word in (
+        "hash function",
+        "target",
+        "codebook",
+        "query",
+        "database",
+        "anchor",
+        "tie",
+    ):
+        assert any(entry.startswith(word) for entry in words), word
 
 
 # ---- running -------------------------------------------------------------------------

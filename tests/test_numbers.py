@@ -20,6 +20,8 @@ from baselines import METHODS
 ROOT = Path(__file__).parents[1]
 READMES = ["README.md", "notebooks/README.md"]
 PATHS = sorted((ROOT / "notebooks").glob("[0-9]*.ipynb"))
+EXERCISES = ROOT / "notebooks" / "exercises"
+LESSONS = sorted([*EXERCISES.glob("*.md"), *EXERCISES.glob("lectures/*.md")])
 # .847, 0.847, 12.3, 77 % and 77%, but not the 4.2 of "Sec. 4.2.1" or the 3.11 of "Python 3.11".
 NUMBER = r"(?<![\w.,:])-?(?:\d{1,3}(?:,\d{3})+|\d+)?(?:\.\d+)?(?: ?%)?(?![\w:]|\.\d)"
 # The margins and the level of the rule in study/statistics.py and data/paper_claims.json, and the
@@ -197,6 +199,36 @@ def test_numbers_in_a_readme_are_computed_in_a_notebook_or_printed(name):
     for line in (ROOT / name).read_text().splitlines():
         unknown = [n for n in numbers(line) if not is_in(n, known)]
         assert unknown == [], line
+
+
+def sources_of(paragraph):
+    """Return the notebooks that a paragraph names: `14_live`, or exercise 6 for its solution."""
+    names = re.findall(r"`(\d\d_\w+)`", paragraph)
+    found = [path for path in PATHS if path.stem in names]
+    for number in re.findall(r"[Ee]xercise (\d+)", paragraph):
+        found += EXERCISES.glob(f"solution/{int(number):02d}_*.ipynb")
+    return found
+
+
+@pytest.mark.parametrize("path", LESSONS, ids=lambda path: path.stem)
+def test_numbers_in_a_lesson_are_computed_by_the_notebook_that_the_paragraph_names(
+    path,
+):
+    for paragraph in path.read_text(encoding="utf-8").split("\n\n"):
+        known = printed_by_the_paper() if "the paper" in paragraph else []
+        for source in sources_of(paragraph):
+            known = known + computed_by(source)
+        unknown = [n for n in numbers(paragraph) if not is_in(n, known)]
+        assert unknown == [], paragraph
+
+
+def test_sources_of_a_paragraph():
+    found = sources_of("In exercise 6 mAP is .5, and `14_live` has more (Exercise 11).")
+    assert [path.stem for path in found] == [
+        "14_live",
+        "06_average_precision",
+        "11_drift",
+    ]
 
 
 def test_rows_of_mnist_in_the_docstrings_of_methods_are_those_of_the_notebook():
