@@ -10,7 +10,7 @@
 # **Before you start:** exercises 1 (distances, Plotkin's bound) and 2 (why alignment is random).
 #
 # **In the paper:** Sec. 3.4 asks for columns far from each other; Sec. 3.5 aligns by LSH where
-# lengths differ; Table of mAP on MNIST, row HMOH, 8 bits.
+# lengths differ; Table 4 (MNIST), row HMOH, 8 bits.
 
 # %%
 import sys
@@ -161,7 +161,7 @@ print("Plotkin's bound on the least distance of 10 codes of 8 bits:", plotkin)
 # </details>
 # <details><summary>Hint 2 (algebra)</summary>
 #
-# If c is at distance 4 from d, how far is -c from d? And from c?
+# Let b and c be two columns, at distance 4. How far is -c from b? And from c?
 #
 # </details>
 # <details><summary>Hint 3 (either)</summary>

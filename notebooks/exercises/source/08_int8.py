@@ -378,7 +378,7 @@ print(
 # <!-- ### END SOLUTION -->
 
 # %% [markdown]
-# ## 8.6 A second victim (optional, hard)
+# ## 8.6 A second measure with the fault (optional, hard)
 #
 # Precision@H2 is the share of relevant items within distance 2. Line 78 of the same file finds
 # these items. There R is the code length, our r, and N is 2:

@@ -62,9 +62,10 @@ print("images as rows", X.shape, X.dtype, "with values from", X.min(), "to", X.m
 #
 # $$\eta^2 = \frac{\text{mean of } |x - a|^2}{\text{divisor}} .$$
 #
-# The mean is over all pairs of an anchor a and a row x **that is no anchor**. The divisor is what
-# one tunes: for MNIST the published code has 6. (The paper calls this number the bandwidth. A
-# larger one makes the kernel *narrower*.)
+# The mean is over all pairs of an anchor a and a row x **that is no anchor**. (On a stream only
+# the anchors are known when learning begins. Then `kernels.RBF` takes the pairs of two different
+# anchors, as `01_method` does.) The divisor is what one tunes: for MNIST the published code has 6.
+# (The paper calls this number the bandwidth. A larger one makes the kernel *narrower*.)
 #
 # Write `bandwidth(X, m, divisor)`, which returns η² if the first m rows of X are the anchors.
 #
