@@ -322,8 +322,9 @@ _mapped_streams: dict[tuple, Stream] = {}
 
 
 def _mapped_stream(model: OnlineHasher, *case) -> Stream:
-    """Return a mapped stream; models of one class whose maps have the same parameters share it."""
-    key = (*case, type(model), json.dumps(plain(model.feature_map)))
+    """Return a mapped stream; models of one class with the same maps and warm-up share it."""
+    maps = json.dumps(plain(model.feature_map))
+    key = (*case, type(model), model.warmup, maps)
     if key not in _mapped_streams:
         while len(_mapped_streams) > 1:
             del _mapped_streams[next(iter(_mapped_streams))]

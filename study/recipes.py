@@ -5,7 +5,8 @@ no part in choosing it.
 
     from study.recipes import choose, recipes
     scores = choose(X, y, n_bits=32)  # held-out mAP by name, the best first
-    model = recipes()[next(iter(scores))].model(n_bits=32).fit(X, y)
+    best = recipes()[next(iter(scores))]
+    model = best.model(n_bits=32, n_samples=len(X)).fit(X, y)
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 
 from baselines import HadamardRidge
-from hmoh import HMOH, OnlineHasher
+from hmoh import HMOH, OnlineHasher, check_features, check_integer, check_labels
 from kernels import RBF, Concat, UnitLength
 from metrics import mean_average_precision
 
@@ -25,6 +26,7 @@ __all__ = ["Recipe", "choose", "chosen_without", "recipes"]
 
 LEARNERS: dict[str, type[OnlineHasher]] = {"HMOH": HMOH, "HadamardRidge": HadamardRidge}
 N_QUERIES = 1000  # of a held-out trial, at most
+LEAST_SAMPLES = 40  # of a held-out trial: four queries, and 18 samples to learn from
 # What `choose` compares: the best three of 12_beyond on held-out parts of five sets.
 CANDIDATES = (
     "HadamardRidge .001, side by side",
@@ -39,11 +41,38 @@ class Recipe(NamedTuple):
     method: str
     params: dict
 
-    def model(self, n_bits: int = 32, random_state: int | None = 0) -> OnlineHasher:
-        """Return an untrained model."""
+    def model(
+        self,
+        n_bits: int = 32,
+        random_state: int | None = 0,
+        n_samples: int | None = None,
+    ) -> OnlineHasher:
+        """Return an untrained model.
+
+        Parameters
+        ----------
+        n_bits : int
+        random_state : int, optional
+        n_samples : int, optional
+            How many samples `fit` will get, if it is known. A kernel then has no more anchors than
+            that. Otherwise `fit` refuses fewer samples than anchors.
+        """
         params = copy.deepcopy(self.params)
+        if n_samples is not None:
+            check_integer(n_samples, "n_samples", least=2)
+            _limit_anchors(params.get("feature_map"), n_samples)
         make = LEARNERS[self.method]
         return make(n_bits=n_bits, random_state=random_state, **params)
+
+
+def _limit_anchors(feature_map, most: int) -> None:
+    """Lower the number of anchors of all kernels to `most`, in place."""
+    if isinstance(feature_map, RBF):
+        feature_map.n_anchors = min(feature_map.n_anchors, most)
+        return
+    parts = feature_map.maps if isinstance(feature_map, Concat) else feature_map
+    for part in parts if isinstance(parts, (list, tuple)) else ():
+        _limit_anchors(part, most)
 
 
 def recipes(n_anchors: int = 1000) -> dict[str, Recipe]:
@@ -52,7 +81,8 @@ def recipes(n_anchors: int = 1000) -> dict[str, Recipe]:
     Parameters
     ----------
     n_anchors : int
-        Of the kernels.
+        Of the kernels. With k-means a model that learns by `partial_fit` cannot encode before five
+        times as many samples.
     """
     unit = UnitLength()
     first = RBF(n_anchors, center=True)
@@ -81,23 +111,29 @@ def choose(
     y: np.ndarray,
     candidates: Mapping[str, Recipe] | None = None,
     n_bits: int = 32,
-    random_state: int = 0,
+    random_state: int | None = 0,
 ) -> dict[str, float]:
     """Return the held-out mAP of recipes on labelled samples, the best first.
 
     A tenth of the samples, at most 1,000, are queries. The others are the database, and models
-    learn from half of it. The samples are drawn at random, so their order has no effect on which
-    of them these are.
+    learn from half of it. Which samples these are is drawn at random. So if the last samples differ
+    from the first, the trial does not show it. If samples come in groups, such as parts of one
+    document, a query may have others of its group in the database. Queries whose labels no other
+    sample has are left out.
+
+    Kernels have no more anchors than there are samples to learn from. Models learn from fewer than
+    half of the samples, which favours a large ridge if there are few.
 
     Parameters
     ----------
     X : (n, d) array
-    y : (n,) labels, or (n, L) 0/1
+        40 samples or more.
+    y : (n,) integers or strings, or (n, L) 0/1
     candidates : dict of str to Recipe, optional
         By default the three of `CANDIDATES`.
     n_bits : int
-    random_state : int
-        Of the draw and of the models.
+    random_state : int, optional
+        Of the draw and of the models. None draws others each time.
 
     Examples
     --------
@@ -109,26 +145,34 @@ def choose(
     >>> list(scores) == sorted(scores, key=scores.get, reverse=True)
     True
     """
-    if len(X) != len(y):
+    # Checked as a whole, so that an error names the row that the caller knows.
+    X = check_features(X)
+    y = check_labels(y, len(X))
+    if len(X) < LEAST_SAMPLES:
         raise ValueError(
-            f"X has {len(X)} rows and y has {len(y)}; pass a label for each row."
+            f"{len(X)} samples are too few to hold some out; "
+            f"pass {LEAST_SAMPLES} or more."
         )
-    if len(X) < 40:
+    if (y == y[0]).all():
         raise ValueError(
-            f"{len(X)} samples are too few to hold some out; pass 40 or more."
+            f"all {len(X)} samples have the label {y[0]}, so no recipe is better than "
+            "another; pass samples of two classes or more."
         )
     if candidates is None:
         candidates = {name: recipes()[name] for name in CANDIDATES}
+    if not isinstance(candidates, Mapping) or not candidates:
+        way = "pass a dict such as {name: recipes()[name]}"
+        raise TypeError(f"candidates={candidates!r} are no recipes by name; {way}.")
+    check_integer(random_state, "random_state", least=0, optional=True)
     rows = np.random.default_rng(random_state).permutation(len(X))
     n_queries = min(N_QUERIES, len(X) // 10)
     queries = rows[:n_queries]
     database = rows[n_queries:]
     learned = database[: len(database) // 2]
-    X = np.asarray(X)
-    y = np.asarray(y)
     scores = {}
     for name, recipe in candidates.items():
-        model = recipe.model(n_bits, random_state).fit(X[learned], y[learned])
+        model = recipe.model(n_bits, random_state, len(learned))
+        model.fit(X[learned], y[learned])
         scores[name] = mean_average_precision(
             model.transform(X[queries]),
             model.transform(X[database]),
@@ -155,8 +199,12 @@ def chosen_without(
     others = dict.fromkeys(name for name, _ in scores if name != dataset)
     if not others:
         raise ValueError(f"there is no data set but {dataset}; pass scores of others.")
+    labels = dict.fromkeys(label for _, label in scores)
+    if baseline not in labels:
+        known = ", ".join(labels)
+        raise ValueError(f"baseline={baseline!r} has no scores; pass one of {known}.")
     gains = {}
-    for label in dict.fromkeys(label for _, label in scores):
+    for label in labels:
         differences = [scores[name, label] - scores[name, baseline] for name in others]
         gains[label] = np.mean([np.mean(values) for values in differences])
     return max(gains, key=gains.get)

@@ -5,6 +5,7 @@ import pytest
 
 from baselines import HadamardRidge
 from hmoh import HMOH
+from kernels import RBF
 from study import recipes
 from study.protocol import new_model
 from study.recipes import CANDIDATES, Recipe, choose, chosen_without
@@ -72,7 +73,8 @@ def test_a_choice_learns_from_no_query_and_from_half_of_the_others():
             return super().transform(X)
 
     class SpyRecipe(Recipe):
-        def model(self, n_bits, random_state):
+        def model(self, n_bits, random_state, n_samples):
+            assert n_samples == 90
             return Spy(n_bits, random_state=random_state)
 
     choose(X, y, {"spy": SpyRecipe("HMOH", {})}, n_bits=8)
@@ -90,16 +92,157 @@ def test_lists_and_text_labels_are_taken():
     assert scores == choose(X, y, small("HMOH, unit rows"), n_bits=8)
 
 
+def test_columns_of_labels_are_taken():
+    X, y = sectors(100)
+    columns = np.eye(2, dtype=int)[y]
+    some = small("HadamardRidge .03, side by side")
+    scores = choose(X, columns, some, n_bits=8)
+    assert scores == choose(X.tolist(), columns.tolist(), some, n_bits=8)
+    assert scores == choose(X, columns.astype(bool), some, n_bits=8)
+
+
+@pytest.mark.parametrize("n", [40, 300])
+def test_fewer_samples_than_anchors_are_enough(n):
+    """Go through the five lines of 12_beyond."""
+    X, y = sectors(n)
+    scores = choose(X, y, n_bits=8)
+    assert set(scores) == set(CANDIDATES)
+    best = recipes.recipes()[next(iter(scores))]
+    with pytest.raises(ValueError, match=f"{n} samples are too few for 1000 anchors"):
+        best.model(n_bits=8).fit(X, y)
+    model = best.model(n_bits=8, n_samples=len(X)).fit(X, y)
+    assert len(model.transform(X)) == n
+
+
+def test_anchors_are_limited_in_all_kernels_of_a_recipe_and_nowhere_else():
+    for name, recipe in recipes.recipes(30).items():
+        before = repr(recipe)
+        for n_samples, n_anchors in ((7, 7), (30, 30), (100, 30), (None, 30)):
+            text = repr(recipe.model(n_samples=n_samples).feature_map)
+            is_kernel = "unit rows" not in name
+            assert text.count(f"n_anchors={n_anchors},") == is_kernel
+            assert text.count("n_anchors") == is_kernel
+        assert repr(recipe) == before
+    alone = Recipe("HMOH", {"feature_map": RBF(30)})
+    assert alone.model(n_samples=7).feature_map.n_anchors == 7
+    assert Recipe("HMOH", {}).model(n_samples=7).feature_map is None
+    with pytest.raises(ValueError, match="n_samples=1 is too small"):
+        alone.model(n_samples=1)
+
+
+def test_a_label_that_occurs_once_is_no_obstacle():
+    X, y = sectors(100)
+    y[0] = 7
+    # Among these draws it is a query, learned from, and only searched.
+    rows = [np.random.default_rng(seed).permutation(100) for seed in range(30)]
+    places = {
+        np.searchsorted([10, 55], np.flatnonzero(r == 0)[0], "right") for r in rows
+    }
+    assert places == {0, 1, 2}
+    for seed in range(30):
+        [score] = choose(X, y, small("HMOH, unit rows"), 8, seed).values()
+        assert 0 < score < 1
+
+
+X0, Y0 = sectors(100)
+WITH_NAN = X0.copy()
+WITH_NAN[7, 1] = np.nan
+COLUMNS = np.eye(2, dtype=int)[Y0]
+COLUMNS[7] = 0
+RECIPES = small("HMOH, unit rows")
+
+
 @pytest.mark.parametrize(
-    ("n", "n_labels", "message"),
+    ("X", "y", "candidates", "seed", "error", "message"),
     [
-        (100, 99, "X has 100 rows and y has 99; pass a label for each row"),
-        (39, 39, "39 samples are too few to hold some out; pass 40 or more"),
+        (
+            X0,
+            Y0[:99],
+            RECIPES,
+            0,
+            ValueError,
+            r"y has shape \(99,\) for 100 samples; pass",
+        ),
+        (
+            X0[:39],
+            Y0[:39],
+            RECIPES,
+            0,
+            ValueError,
+            "39 samples are too few .* pass 40 or",
+        ),
+        # The numbers of the rows are those of the caller.
+        (
+            WITH_NAN,
+            Y0,
+            RECIPES,
+            0,
+            ValueError,
+            r"X\[7, 1\] is nan; .* drop, fill or scale",
+        ),
+        (
+            X0,
+            COLUMNS,
+            RECIPES,
+            0,
+            ValueError,
+            r"y\[7\] has no label; .* drop such samples",
+        ),
+        (
+            X0,
+            Y0 * 1.0,
+            RECIPES,
+            0,
+            TypeError,
+            r"y has dtype float64 .* y.astype\(int\)",
+        ),
+        (
+            X0,
+            Y0 * 0,
+            RECIPES,
+            0,
+            ValueError,
+            "all 100 samples have the label 0, .* two classes",
+        ),
+        (
+            X0,
+            COLUMNS * 0 + 1,
+            RECIPES,
+            0,
+            ValueError,
+            r"have the label \[1 1\], .* two classes",
+        ),
+        (
+            X0,
+            np.arange(100),
+            RECIPES,
+            0,
+            ValueError,
+            "none of the 10 queries has a relevant",
+        ),
+        (
+            X0[:, 0],
+            Y0,
+            RECIPES,
+            0,
+            ValueError,
+            r"X has shape \(100,\), .* Reshape your data",
+        ),
+        (
+            X0,
+            Y0,
+            list(RECIPES),
+            0,
+            TypeError,
+            r"candidates=\['HMOH, unit rows'\] .* pass a dict",
+        ),
+        (X0, Y0, {}, 0, TypeError, "candidates={} are no recipes by name; pass a dict"),
+        (X0, Y0, RECIPES, -1, ValueError, "random_state=-1 is too small"),
     ],
 )
-def test_samples_that_cannot_be_held_out_are_refused(n, n_labels, message):
-    with pytest.raises(ValueError, match=message):
-        choose(np.zeros((n, 2)), np.zeros(n_labels, int))
+def test_what_cannot_be_chosen_from_is_refused(X, y, candidates, seed, error, message):
+    with pytest.raises(error, match=message):
+        choose(X, y, candidates, 8, seed)
 
 
 def test_the_best_recipe_of_the_other_sets_is_chosen():
@@ -119,3 +262,7 @@ def test_the_best_recipe_of_the_other_sets_is_chosen():
     with pytest.raises(ValueError, match="there is no data set but a"):
         alone = {key: value for key, value in scores.items() if key[0] == "a"}
         chosen_without(alone, "a", "paper")
+    with pytest.raises(
+        ValueError, match="baseline='papers' has no scores; pass one of paper"
+    ):
+        chosen_without(scores, "a", "papers")
