@@ -403,7 +403,7 @@ from tools import run_notebooks
 path = Path(sys.argv[1])
 run_notebooks.BUILD = path.parent / "build"
 run_notebooks.run = lambda path: nbformat.read(sys.argv[2], as_version=4)
-run_notebooks.page = lambda notebook: "<p>The page of a notebook takes long.</p>"
+run_notebooks.page = lambda notebook, folder: "<p>The page of a notebook takes long.</p>"
 old = path.read_bytes()
 new = Path(sys.argv[2]).read_bytes()
 figure = path.parent / "figures" / "noise.png"
@@ -446,7 +446,7 @@ from tools import run_notebooks
 path = Path(sys.argv[1])
 run_notebooks.BUILD = path.parent / "build"
 run_notebooks.run = lambda path: nbformat.read(sys.argv[2], as_version=4)
-run_notebooks.page = lambda notebook: "<p>The page of a notebook takes long.</p>"
+run_notebooks.page = lambda notebook, folder: "<p>The page of a notebook takes long.</p>"
 old = path.read_bytes()
 figure = path.parent / "figures" / "noise.png"
 for size in (0, 10_000):
@@ -456,7 +456,7 @@ for size in (0, 10_000):
     assert figure.read_bytes() == b"old"
 # Now the notebook has room, and the figure has not.
 limit(10_000)
-run_notebooks.figures = lambda notebook: {"noise": b"new" * 8000}
+run_notebooks.figures = lambda notebook: {"noise.png": b"new" * 8000}
 try:
     run_notebooks.update(path, nbformat.v4.new_notebook())
 except OSError as error:
