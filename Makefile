@@ -2,6 +2,8 @@
 # versions of constraints.txt. The project itself is not installed: its modules are found in this folder.
 PYTHON ?= python3
 PY := .venv/bin/python
+# One worker for each core; tests of one file stay together, because they share what they computed.
+PARALLEL := -n auto --maxprocesses 4 --dist loadfile
 
 .PHONY: help demo test fuzz mutants compare notebooks notebooks-update site bench lab constraints clean
 help: ## list the targets
@@ -14,8 +16,8 @@ demo: .venv/notebooks.done ## stream MNIST, print the table, write build/quickst
 test: .venv/all.done ## check the style, then run the tests with the JIT off and on
 	$(PY) -m ruff check --quiet .
 	$(PY) -m ruff format --quiet --check .
-	NUMBA_DISABLE_JIT=1 $(PY) -m pytest -m "not slow"
-	$(PY) -m pytest
+	NUMBA_DISABLE_JIT=1 $(PY) -m pytest $(PARALLEL) -m "not slow"
+	$(PY) -m pytest $(PARALLEL)
 
 fuzz: .venv/all.done ## random cases against independent answers, 3 minutes; ARGS="--minutes 60 --seed 7"
 	$(PY) tests/fuzz.py $(ARGS)
