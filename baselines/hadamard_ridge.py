@@ -64,8 +64,8 @@ class HadamardRidge(CodebookHasher):
     The queries of the protocol had no part in it. Of nine values from 1e-4 to 1 the default has
     the best mean, and smaller ones are nearly as good. Kernel features want it small. Linear
     features would rather have .03 to .1. With them the method is about as good as HMOH, and worse
-    on MNIST. `python -m study.choose_ridge` prints the table. The notebook 12_beyond compares it with
-    all methods, on sets that had no part in the choice too.
+    on MNIST. `python -m study.choose_ridge` prints the table. The notebook 12_beyond compares
+    it with all methods, also on a set that had no part in the choice.
 
     Cost: m^2 / 2 multiplications per sample, in matrix products of float64. The perceptron of
     HMOH needs m r to 3 m r, of float32. A solution needs about m^3 / 3 + m^2 r more. It is computed
