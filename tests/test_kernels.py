@@ -178,6 +178,50 @@ def test_blocks_of_rows_are_drawn_as_k_means_plus_plus_draws_them(
     assert (np.abs(found - n_trials * p) < bound).all()
 
 
+class NotedDraws:
+    """Draw from a generator, and note rows, probabilities and chances of each block."""
+
+    def __init__(self, seed):
+        self.rng = np.random.default_rng(seed)
+        self.integers = self.rng.integers
+        self.blocks = []
+
+    def choice(self, n, size, p):
+        self.drawn = self.rng.choice(n, size, p=p)
+        self.p = p
+        return self.drawn
+
+    def random(self, size):
+        chances = self.rng.random(size)
+        self.blocks.append((self.drawn.tolist(), self.p, chances.tolist()))
+        return chances
+
+
+@pytest.mark.parametrize("most", [3, 256])
+@pytest.mark.parametrize("seed", range(8))
+def test_a_row_of_a_block_is_kept_by_its_distances_now_and_before(
+    seed, most, monkeypatch
+):
+    monkeypatch.setattr(kernels, "MOST_DRAWN", most)
+    X = samples(40, 2)
+    draws = NotedDraws(seed)
+    chosen = kernels._spread_rows(X, 20, draws)
+    D = naive.squared_distances(X, X)
+    expected = chosen[:1]
+    n_kept = 1
+    for drawn, p, chances in draws.blocks:
+        assert len(drawn) == min(2 * n_kept, 20 - len(expected), most)
+        before = D[:, expected].min(axis=1)
+        assert_allclose(p, before / before.sum(), atol=1e-5)
+        n_before = len(expected)
+        for row, chance in zip(drawn, chances, strict=True):
+            if D[row, expected].min() >= before[row] * chance:
+                expected.append(row)
+        n_kept = len(expected) - n_before
+    assert chosen == expected
+    assert len(chosen) == 20
+
+
 @pytest.mark.parametrize("start", [[0, 1, 2, 3], [0, 0, 0, 7], [5, 5, 5, 5]])
 @pytest.mark.parametrize("n_steps", [1, 2, 3])
 def test_steps_of_lloyd_agree_with_naive_also_where_centres_have_no_rows(
