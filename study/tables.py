@@ -15,7 +15,7 @@ from __future__ import annotations
 import html
 import json
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
@@ -33,9 +33,11 @@ from study.selection import (
     summary,
     values,
 )
-from study.statistics import interval
+from study.statistics import interval, judge_order
+from study.style import mean_and_interval
 
-__all__ = ["Table", "early", "lead", "number", "paper_value", "table", "title"]
+__all__ = ["Table", "early", "gap_text", "gap_verdict", "lead", "mean_text", "number"]
+__all__ += ["paper_value", "table", "title"]
 
 ROOT = Path(__file__).parents[1]
 
@@ -61,6 +63,37 @@ def _signed(difference: float) -> str:
     """Return a difference with its sign, such as +.012."""
     sign = "-" if difference < 0 else "+"
     return sign + number(abs(difference))
+
+
+def mean_text(values: Sequence[float]) -> str:
+    """Return the mean of a sample with its 95 % interval; one value has none.
+
+    >>> mean_text([0.80, 0.82, 0.84]), mean_text([0.8])
+    ('.820 ±.050', '.800')
+    """
+    mean, low, high = mean_and_interval(values)
+    if len(values) < 2:
+        return number(mean)
+    return f"{number(mean)} ±{number((high - low) / 2)}"
+
+
+def gap_text(gaps: Sequence[float]) -> str:
+    """Return a mean difference with its sign and its 95 % interval.
+
+    >>> gap_text([0.01, 0.03])
+    '+.020 ±.127'
+    """
+    return mean_text(gaps) if np.mean(gaps) < 0 else f"+{mean_text(gaps)}"
+
+
+def gap_verdict(gaps: Sequence[float]) -> str:
+    """Return what paired differences show: "above zero", "below zero" or "undecided".
+
+    >>> gap_verdict([0.01, 0.03]), gap_verdict([-0.02, -0.03, -0.02])
+    ('undecided', 'below zero')
+    """
+    found = judge_order([{"": gaps}]).verdict
+    return {"supported": "above zero", "contradicted": "below zero"}.get(found, found)
 
 
 # ---- the paper's values --------------------------------------------------------------
