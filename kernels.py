@@ -687,7 +687,8 @@ def _mean_square(X: np.ndarray, origin: np.ndarray) -> float:
 class UnitLength(_Map):
     """Subtract the mean row of the fitted data, then scale every row to length one.
 
-    A zero row stays zero. The paper's competitors were run on such features.
+    A zero row stays zero. The published code of the compared methods takes such features unless
+    told otherwise (fcakir/mihash, online-hashing/+Datasets/cifar.m, lines 25 and 40 to 42).
 
     Attributes
     ----------
