@@ -534,9 +534,7 @@ def hadamard_product(x: np.ndarray) -> np.ndarray:
     product = np.array(x, np.float64)
     n = len(product)
     if n & (n - 1):
-        raise ValueError(
-            f"x has {n} rows; pass a number of rows that is a power of two."
-        )
+        raise ValueError(f"x has {n} rows; pass a number of rows that is a power of two.")
     _walsh_hadamard(product)
     return product
 
@@ -861,9 +859,7 @@ class Codebook:
             "rng": json.dumps(self.rng.bit_generator.state),
             "n_labels": self.n_labels or 0,
             "labels": json.dumps(list(targets)),
-            "targets": np.array(list(targets.values()), np.int8).reshape(
-                -1, self.n_bits
-            ),
+            "targets": np.array(list(targets.values()), np.int8).reshape(-1, self.n_bits),
         }
 
     @staticmethod
@@ -930,9 +926,7 @@ class Codebook:
         book.set_targets(state["labels"], state["targets"], state["columns"])
         return book
 
-    def set_targets(
-        self, labels: str, targets: np.ndarray, columns: np.ndarray
-    ) -> None:
+    def set_targets(self, labels: str, targets: np.ndarray, columns: np.ndarray) -> None:
         """Replace all targets; `labels` is a JSON list, in which a set of labels is a list."""
         self._clear()
         self._columns = columns.tolist()
@@ -953,9 +947,7 @@ def check_integer(value, name: str, least: int = 1, optional: bool = False) -> N
         need = f"pass an int of at least {least}"
         raise TypeError(f"{name}={value!r} is not a whole number; {need}.")
     if value < least:
-        raise ValueError(
-            f"{name}={value} is too small; pass an int of at least {least}."
-        )
+        raise ValueError(f"{name}={value} is too small; pass an int of at least {least}.")
 
 
 def check_real(value, name: str, least: float = 1e-30, most: float = 1e30) -> None:
@@ -1038,9 +1030,7 @@ def check_features(
             is_suspect = not math.isfinite(np.einsum("ij->", X))
     if is_suspect and not np.isfinite(X).all():
         row, column = np.argwhere(~np.isfinite(X))[0]
-        need = (
-            "NaN, inf and numbers beyond float32 are refused: drop, fill or scale them"
-        )
+        need = "NaN, inf and numbers beyond float32 are refused: drop, fill or scale them"
         raise ValueError(f"{name}[{row}, {column}] is {given[row, column]}; {need}.")
     return X
 
@@ -1131,9 +1121,7 @@ def _label_form(is_text: bool, n_columns: int) -> str:
 def _distinct(y: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return the sorted distinct rows of y, their first indices, and each row's position."""
     if y.dtype.kind != "i" or int(y.max()) - int(y.min()) >= len(y):
-        rows, first, index = np.unique(
-            y, return_index=True, return_inverse=True, axis=0
-        )
+        rows, first, index = np.unique(y, return_index=True, return_inverse=True, axis=0)
         return rows, first, index.ravel()
     # Integers that are close together, such as 0..9, need a table and no sorting. If a place
     # is written several times, the last value remains. So writing in reverse order keeps the
@@ -1186,9 +1174,7 @@ def _mapped(part, X: np.ndarray) -> np.ndarray:
         raise type(error)(reason) from None
     if len(Z) != len(X):
         need = "pass a map that returns one row per sample"
-        raise ValueError(
-            f"feature map {part!r} made {len(Z)} rows of {len(X)}; {need}."
-        )
+        raise ValueError(f"feature map {part!r} made {len(Z)} rows of {len(X)}; {need}.")
     return Z
 
 
@@ -1276,16 +1262,12 @@ class OnlineHasher:
         for name in params:
             if name not in known:
                 way = f"pass one of {', '.join(known)}"
-                raise ValueError(
-                    f"{type(self).__name__} has no parameter {name!r}; {way}."
-                )
+                raise ValueError(f"{type(self).__name__} has no parameter {name!r}; {way}.")
         for prefix, part in _named_maps(model.feature_map).items():
             start = f"{prefix}__"
             names = [name for name in params if name.startswith(start)]
             if names:
-                part.set_params(
-                    **{name.removeprefix(start): params[name] for name in names}
-                )
+                part.set_params(**{name.removeprefix(start): params[name] for name in names})
         self.__dict__ = vars(model)
         return self
 
@@ -1297,9 +1279,7 @@ class OnlineHasher:
         # Only scikit-learn calls this, so it is installed.
         from sklearn.utils import InputTags, Tags, TargetTags, TransformerTags
 
-        target = TargetTags(
-            required=self.needs_labels, two_d_labels=True, multi_output=True
-        )
+        target = TargetTags(required=self.needs_labels, two_d_labels=True, multi_output=True)
         # Codes have a type of their own.
         codes = TransformerTags(preserves_dtype=[])
         return Tags(None, target, codes, input_tags=InputTags())
@@ -1319,9 +1299,7 @@ class OnlineHasher:
         check_integer(self.warmup, "warmup", optional=True)
         if isinstance(self.random_state, np.random.RandomState):
             way = "pass an int, None or a numpy.random.Generator"
-            raise TypeError(
-                f"random_state={self.random_state!r} is not supported; {way}."
-            )
+            raise TypeError(f"random_state={self.random_state!r} is not supported; {way}.")
         if not isinstance(self.random_state, np.random.Generator):
             check_integer(self.random_state, "random_state", least=0, optional=True)
         for part in _named_maps(self.feature_map).values():
@@ -1493,9 +1471,7 @@ class OnlineHasher:
             form = _label_form(is_text, n_columns)
             before = _label_form(self._text_labels, self._n_columns)
             way = "pass labels of that form"
-            raise ValueError(
-                f"y holds {form}, but learning began with {before}; {way}."
-            )
+            raise ValueError(f"y holds {form}, but learning began with {before}; {way}.")
         if classes is not None:
             self._check_classes(classes, y)
         return y
@@ -1578,9 +1554,7 @@ class OnlineHasher:
             Z = _mapped(part, Z)
             if width not in (0, Z.shape[1]):
                 need = f"but {width} when it was fitted; pass a map of constant width"
-                raise ValueError(
-                    f"feature map {part!r} made {Z.shape[1]} features, {need}."
-                )
+                raise ValueError(f"feature map {part!r} made {Z.shape[1]} features, {need}.")
         return Z
 
     def _check_X(self, X) -> np.ndarray:
@@ -1591,9 +1565,7 @@ class OnlineHasher:
     def _check_fitted(self) -> None:
         if not hasattr(self, "n_seen_"):
             name = type(self).__name__
-            raise NotFittedError(
-                f"this {name} is not fitted; call fit or partial_fit first."
-            )
+            raise NotFittedError(f"this {name} is not fitted; call fit or partial_fit first.")
         if not hasattr(self, "feature_map_"):
             seen = f"seen {self.n_seen_} of {self._n_warmup} warm-up samples"
             raise NotFittedError(f"{seen}; pass more to partial_fit.")
@@ -1649,17 +1621,13 @@ class OnlineHasher:
         """
         if not hasattr(self, "n_seen_"):
             name = type(self).__name__
-            raise NotFittedError(
-                f"this {name} is not fitted; there is nothing to save."
-            )
+            raise NotFittedError(f"this {name} is not fitted; there is nothing to save.")
         model = copy.copy(self)  # one whole state, also while another thread learns
         model._check_unchanged()
         folder = os.path.dirname(os.path.abspath(path))
         if not os.path.isdir(folder):
             way = "create it, or pass another path"
-            raise FileNotFoundError(
-                f"the folder {folder} of {path} does not exist; {way}."
-            )
+            raise FileNotFoundError(f"the folder {folder} of {path} does not exist; {way}.")
         arrays = model._arrays()
         try:
             # What is written can be read again, because `load` makes the same checks.
@@ -1674,9 +1642,7 @@ class OnlineHasher:
                 np.savez(file, **arrays)
             os.replace(temporary, path)
         except OSError as error:
-            reason = (
-                f"could not be written and is as before ({error.strerror or error})"
-            )
+            reason = f"could not be written and is as before ({error.strerror or error})"
             way = "free space there, or pass another path"
             raise OSError(error.errno, f"{path} {reason}; {way}.") from error
         finally:
@@ -2173,9 +2139,7 @@ class CodebookHasher(OnlineHasher):
         book = _pop_prefixed(state, "codebook_")
         super()._restore(state)
         if book:
-            self._book = Codebook.from_state(
-                self.n_bits, self.codebook, self._seed, book
-            )
+            self._book = Codebook.from_state(self.n_bits, self.codebook, self._seed, book)
 
 
 # ---- the method ----------------------------------------------------------------------
@@ -2364,9 +2328,7 @@ class HMOH(CodebookHasher):
     def _hash_functions(self) -> np.ndarray:
         """Return the weights for steps of size one, (n_bits, m): average or last W."""
         if self.n_steps_ == 0:
-            seen = (
-                f"seen {self.n_seen_} of {self.batch_size} samples of the first batch"
-            )
+            seen = f"seen {self.n_seen_} of {self.batch_size} samples of the first batch"
             raise NotFittedError(f"{seen}; pass more to partial_fit.")
         if self.ensemble:
             return self._perceptrons.average()

@@ -63,9 +63,7 @@ def check_integer(value, name: str, least: int = 1) -> None:
         need = f"pass an int of at least {least}"
         raise TypeError(f"{name}={value!r} is not a whole number; {need}.")
     if value < least:
-        raise ValueError(
-            f"{name}={value} is too small; pass an int of at least {least}."
-        )
+        raise ValueError(f"{name}={value} is too small; pass an int of at least {least}.")
 
 
 def check_real(value, name: str, least: float = 1e-30, most: float = 1e30) -> None:
@@ -132,9 +130,7 @@ def check_features(
             is_suspect = not math.isfinite(np.einsum("ij->", X))
     if is_suspect and not np.isfinite(X).all():
         row, column = np.argwhere(~np.isfinite(X))[0]
-        need = (
-            "NaN, inf and numbers beyond float32 are refused: drop, fill or scale them"
-        )
+        need = "NaN, inf and numbers beyond float32 are refused: drop, fill or scale them"
         raise ValueError(f"{name}[{row}, {column}] is {given[row, column]}; {need}.")
     return X
 
@@ -356,9 +352,7 @@ class _Map:
         for name in params:
             if name not in known:
                 way = f"pass one of {', '.join(known) or 'no parameters'}"
-                raise ValueError(
-                    f"{type(self).__name__} has no parameter {name!r}; {way}."
-                )
+                raise ValueError(f"{type(self).__name__} has no parameter {name!r}; {way}.")
 
     def __repr__(self) -> str:
         params = self.get_params(deep=False).items()
@@ -549,9 +543,7 @@ class RBF(_Map):
             raise ValueError(f"anchors={self.anchors!r} is unknown; {way}.")
         if self.random_state is not None:
             check_integer(self.random_state, "random_state", least=0)
-            check_real(
-                self.random_state, "random_state", 0, 2**63 - 1
-            )  # a file holds it
+            check_real(self.random_state, "random_state", 0, 2**63 - 1)  # a file holds it
 
     def _check_arrays(self) -> None:
         _check_array(self.anchors_, "anchors_", 2)
@@ -594,9 +586,7 @@ class RBF(_Map):
         eta2 = float(mean_squared / self.divisor)
         largest = float(np.abs(anchors).max())
         if largest > LARGEST or not BANDWIDTHS[0] <= eta2 <= BANDWIDTHS[1]:
-            reason = (
-                f"anchors up to {largest:.3g} with eta^2 = {eta2:.3g} exceed float32"
-            )
+            reason = f"anchors up to {largest:.3g} with eta^2 = {eta2:.3g} exceed float32"
             raise ValueError(f"{reason}; pass features scaled to about 1.")
         self._keep_names(names)
         self.anchors_ = anchors
@@ -765,9 +755,7 @@ class Concat(_Map):
     def n_features_out_(self) -> int:
         """Return the number of features that `transform` makes of a row."""
         given = self.n_features_in_
-        return sum(
-            given if part is None else part.n_features_out_ for part in self.maps_
-        )
+        return sum(given if part is None else part.n_features_out_ for part in self.maps_)
 
     @property
     def n_warmup(self) -> int:
@@ -851,9 +839,7 @@ def _named(maps) -> dict[str, _Map]:
     """Return the maps in a list by the prefixes of the names of their parameters."""
     if not isinstance(maps, (list, tuple)):
         return {}
-    return {
-        f"maps__{i}__": part for i, part in enumerate(maps) if isinstance(part, _Map)
-    }
+    return {f"maps__{i}__": part for i, part in enumerate(maps) if isinstance(part, _Map)}
 
 
 def _pop_prefixed(state: dict, prefix: str) -> dict:

@@ -551,9 +551,7 @@ def _check_labels(labels, n_rows, name):
         labels = np.asarray(labels)
     except ValueError as error:
         need = "pass one label for each code, or a matrix of 0 and 1 with one column for each"
-        raise ValueError(
-            f"{name} has rows of different lengths ({error}); {need}."
-        ) from None
+        raise ValueError(f"{name} has rows of different lengths ({error}); {need}.") from None
     if labels.dtype == object and all(type(value) is str for value in labels.flat):
         # A pandas column of strings.
         labels = labels.astype(str)
@@ -1173,16 +1171,12 @@ class HammingHistogram:
         n_items, n_hits = self._within(radius)
         return self._mean(n_hits / np.maximum(n_items, 1), per_query)
 
-    def recall_at_radius(
-        self, radius: int, empty: str = "skip", per_query: bool = False
-    ) -> Values:
+    def recall_at_radius(self, radius: int, empty: str = "skip", per_query: bool = False) -> Values:
         """Return the share of the R relevant items within Hamming distance ``radius``."""
         _, n_hits = self._within(radius)
         return self._mean(_ratio(n_hits, self._R), per_query, empty)
 
-    def f1_at_radius(
-        self, radius: int, empty: str = "skip", per_query: bool = False
-    ) -> Values:
+    def f1_at_radius(self, radius: int, empty: str = "skip", per_query: bool = False) -> Values:
         """Return 2 hits / (items within + R), the harmonic mean of precision and recall."""
         n_items, n_hits = self._within(radius)
         f1 = _ratio(2 * n_hits, np.where(self._R > 0, n_items + self._R, 0))

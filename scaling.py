@@ -124,9 +124,7 @@ def _count(query_codes, db_codes, query_labels, db_labels, n_bits):
         zeros = np.zeros((len(query_codes), n_bits + 1), np.int64)
         return HammingHistogram(zeros, zeros.copy())
     # One thread, because Dask runs one worker per core.
-    return hamming_histogram(
-        query_codes, db_codes, query_labels, db_labels, n_bits, n_threads=1
-    )
+    return hamming_histogram(query_codes, db_codes, query_labels, db_labels, n_bits, n_threads=1)
 
 
 def retrieval_score(model, X: np.ndarray, y: np.ndarray) -> float:

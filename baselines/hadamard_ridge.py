@@ -184,9 +184,7 @@ class HadamardRidge(CodebookHasher):
             self._sums = sums
         self._hashing = {}
 
-    def _blocks(
-        self, Z: np.ndarray, rows: np.ndarray
-    ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    def _blocks(self, Z: np.ndarray, rows: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """Yield the whole blocks of samples, and then the incomplete one, which may be empty."""
         n = min(BLOCK - len(self._recent), len(Z))
         first = np.concatenate([self._recent, Z[:n]])
@@ -282,9 +280,7 @@ class HadamardRidge(CodebookHasher):
         """
         model = self._branched()
         given = {"n_bits": n_bits, "codebook": codebook, "ridge": ridge}
-        vars(model).update(
-            {k: value for k, value in given.items() if value is not None}
-        )
+        vars(model).update({k: value for k, value in given.items() if value is not None})
         model._check_params()
         model._begun = model._settings()
         model._checked = model._parameter_objects()
@@ -367,40 +363,29 @@ class HadamardRidge(CodebookHasher):
             theirs = other._begun[name]
             if name not in ("feature_map", "warmup", "random_state") and now != theirs:
                 raise ValueError(
-                    f"{name} is {now} here and {theirs} in the other model; "
-                    "pass the same to both."
+                    f"{name} is {now} here and {theirs} in the other model; pass the same to both."
                 )
         form = (self._text_labels, self._n_columns)
         if form != (other._text_labels, other._n_columns):
             reason = "the labels of the two models have different forms"
-            raise ValueError(
-                f"{reason}; pass both integers, strings or as many columns."
-            )
+            raise ValueError(f"{reason}; pass both integers, strings or as many columns.")
         widths = (self.n_features_in_, len(self._gram))
         theirs = (other.n_features_in_, len(other._gram))
         names = [vars(one).get("feature_names_in_") for one in (self, other)]
         if widths != theirs or not _are_equal(*names):
-            reason = (
-                f"the features are {widths[0]} here and {theirs[0]} in the other model"
-            )
+            reason = f"the features are {widths[0]} here and {theirs[0]} in the other model"
             if widths == theirs:
                 reason = "the columns of the two models have different names"
             raise ValueError(f"{reason}; pass the same features to both.")
         if not _are_equal(*(_fitted(one.feature_map_) for one in (self, other))):
-            reason = (
-                "the feature maps of the two models were fitted on different samples"
-            )
-            way = (
-                "create both by blank() of one model, or pass features that are mapped"
-            )
+            reason = "the feature maps of the two models were fitted on different samples"
+            way = "create both by blank() of one model, or pass features that are mapped"
             raise ValueError(f"{reason}; {way}.")
         self._check_same_targets(other)
 
     def _check_same_targets(self, other: HadamardRidge) -> None:
         if self._seed != other._seed:
-            reason = (
-                f"random_state is {self.random_state} here and {other.random_state} in"
-            )
+            reason = f"random_state is {self.random_state} here and {other.random_state} in"
             reason += " the other model, so their seeds differ"
             raise ValueError(f"{reason}; pass the same int to both.")
         ours, theirs = (list(one.targets_) for one in (self, other))
@@ -408,13 +393,9 @@ class HadamardRidge(CodebookHasher):
         same_first = ours[:n] == theirs[:n]
         same_number = self._book.n_labels == other._book.n_labels
         known, given = self._book.targets, other._book.targets
-        same_codes = all(
-            _are_equal(known[key], given[key]) for key in known if key in given
-        )
+        same_codes = all(_are_equal(known[key], given[key]) for key in known if key in given)
         if not (same_first and same_number and same_codes):
-            reason = (
-                "the target codes differ, because labels arrived in different orders"
-            )
+            reason = "the target codes differ, because labels arrived in different orders"
             way = "pass all labels as classes at the first call of both"
             raise ValueError(f"{reason} ({ours[:5]} and {theirs[:5]} first); {way}.")
 
@@ -462,9 +443,7 @@ class HadamardRidge(CodebookHasher):
             raise ValueError("_recent_rows has rows that the codebook has not")
         n_waiting = len(state.get("_X", ()))
         if state["n_seen_"] != state["_n_summed"] + n + n_waiting:
-            raise ValueError(
-                f"n_seen_ is {state['n_seen_']}, but the sums say otherwise"
-            )
+            raise ValueError(f"n_seen_ is {state['n_seen_']}, but the sums say otherwise")
 
 
 def _fitted(feature_map) -> list:

@@ -134,9 +134,7 @@ class _SketchHasher(OnlineHasher):
     def _hash_functions(self) -> tuple[np.ndarray, np.ndarray]:
         """Return W (m, n_bits) and mu W (n_bits,), both float32."""
         if self._n == 0:
-            seen = (
-                f"seen {self.n_seen_} of {self._update_size} samples of the first batch"
-            )
+            seen = f"seen {self.n_seen_} of {self._update_size} samples of the first batch"
             raise NotFittedError(f"{seen}; pass more to partial_fit.")
         if self._hashing is None:
             V = self._principal_directions()

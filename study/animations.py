@@ -103,9 +103,7 @@ def perceptron_player(
     seen = {}
     for sign, marker in ((-1, MARKERS[0]), (1, MARKERS[1])):
         look = {"marker": marker, "color": CLASS_COLORS[sign], "linestyle": ""}
-        (seen[sign],) = axes.plot(
-            [], [], markersize=5, label=f"target {sign:+d}", **look
-        )
+        (seen[sign],) = axes.plot([], [], markersize=5, label=f"target {sign:+d}", **look)
     look = {"marker": "o", "linestyle": "", "markersize": 15, "fillstyle": "none"}
     (ring,) = axes.plot([], [], markeredgewidth=2, **look)
     (old,) = axes.plot([], [], color="0.6", linestyle="--", label="line before")
@@ -219,9 +217,7 @@ def walking_code(
 
     def draw(frame: int) -> None:
         is_wrong = codes[frame] != targets[label]
-        for bit, wrong, cell, cross in zip(
-            codes[frame], is_wrong, cells, crosses, strict=True
-        ):
+        for bit, wrong, cell, cross in zip(codes[frame], is_wrong, cells, crosses, strict=True):
             cell.set_color(BIT_COLORS[int(bit)])
             cross.set_visible(bool(wrong))
         for bar, distance in zip(bars, apart[frame], strict=True):

@@ -293,8 +293,7 @@ def _read(file_name: str) -> dict[str, np.ndarray]:
     raw = path.read_bytes()
     if not _is_intact(raw, file_name):
         raise ValueError(
-            f"{path} is not the file that ships with the project "
-            f"(its sha256 differs); {remedy}"
+            f"{path} is not the file that ships with the project (its sha256 differs); {remedy}"
         )
     with np.load(io.BytesIO(raw), allow_pickle=False) as file:
         return {name: file[name] for name in file.files}
@@ -365,8 +364,7 @@ def split(dataset: Dataset, seed: int, queries: str = "all") -> Split:
         candidates = dataset.test_rows
         if len(candidates) == 0:
             raise ValueError(
-                f"{dataset.name} has no test part to draw queries from; "
-                'pass queries="all".'
+                f'{dataset.name} has no test part to draw queries from; pass queries="all".'
             )
     else:
         raise ValueError(f'queries={queries!r} is unknown; pass "all" or "test".')
@@ -443,9 +441,7 @@ def held_out_split(dataset: Dataset, seed: int) -> Split:
     return Split(*(rows[held_out] for held_out in split(part, seed)))
 
 
-def _divide_classes(
-    dataset: Dataset, rng: np.random.Generator
-) -> tuple[np.ndarray, np.ndarray]:
+def _divide_classes(dataset: Dataset, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
     """Draw the unseen classes; mark the rows with only seen and those with only unseen labels."""
     n_unseen = int(0.25 * len(dataset.classes) + 0.5)
     for _ in range(1000):

@@ -186,9 +186,7 @@ def pipeline(
         axes = figure.add_axes((0.745 + i * side, 0.2, side * 0.92, side * 2))
         show_image(axes, other, shape)
         axes.set_xlabel(f"{distance}", fontsize=10, labelpad=2)
-    figure.text(
-        0.8675, 0.1, "their distances (bits)", ha="center", size=9, color="0.35"
-    )
+    figure.text(0.8675, 0.1, "their distances (bits)", ha="center", size=9, color="0.35")
 
     arrow(0.181, "kernel")
     arrow(0.367, "weights")

@@ -224,9 +224,7 @@ def changed_bits(a: np.ndarray, b: np.ndarray, n_bits: int) -> float:
     return int(np.unpackbits(a ^ b).sum()) / (len(a) * n_bits)
 
 
-def score(
-    model: OnlineHasher, codes: np.ndarray, stream: Stream, n_arrived: int
-) -> float:
+def score(model: OnlineHasher, codes: np.ndarray, stream: Stream, n_arrived: int) -> float:
     """Return the mAP of the queries of this time among the first arrivals with these codes."""
     Q, q = stream.queries(n_arrived)
     labels = stream.y[:n_arrived]

@@ -76,9 +76,7 @@ class Sample:
 
     values: Sequence[float] | Mapping[str, Sequence[float]] | list[dict]
     data: str = "theory"
-    published: Sequence[float] | Mapping[str, Sequence[float]] | list[dict] | None = (
-        None
-    )
+    published: Sequence[float] | Mapping[str, Sequence[float]] | list[dict] | None = None
     why: str = ""
     over: str = "seeds"
     faults: tuple[str, ...] = ()

@@ -132,8 +132,7 @@ def fetch(name: str, folder: Path) -> Path:
     if name not in ORIGINALS:
         known = ", ".join(f'"{known}"' for known in ORIGINALS)
         raise ValueError(
-            f"{name!r} cannot be fetched; pass {known}. "
-            "The other sets ship with the project."
+            f"{name!r} cannot be fetched; pass {known}. The other sets ship with the project."
         )
     original = ORIGINALS[name]
     target = folder / original.files[0]
@@ -172,9 +171,7 @@ def _download(url: str, path: Path) -> None:
     try:
         import pooch
     except ImportError:
-        raise ImportError(
-            "downloads need pooch and tqdm; `pip install pooch tqdm`."
-        ) from None
+        raise ImportError("downloads need pooch and tqdm; `pip install pooch tqdm`.") from None
     downloader = pooch.HTTPDownloader(progressbar=True, timeout=60)
     pooch.retrieve(url, None, path.name, path.parent, downloader=downloader)
     # A server may send a web page instead of the file, such as "not found" or "log in".
@@ -299,9 +296,7 @@ def read_original(name: str, path: Path) -> tuple[np.ndarray, np.ndarray, np.nda
     return features, labels, np.flatnonzero(is_test)
 
 
-def _read_parts(
-    original: Original, path: Path
-) -> tuple[list[np.ndarray], list[np.ndarray]]:
+def _read_parts(original: Original, path: Path) -> tuple[list[np.ndarray], list[np.ndarray]]:
     """Return features and labels as stored: one array of all rows, or training and test rows."""
     if path.suffix != ".mat":
         counts, labels, _ = read_nuswide(path)
@@ -345,9 +340,7 @@ def mat_version(path: Path) -> str:
     for known, version in MAT_STARTS.items():
         if start.startswith(known):
             return version
-    raise ValueError(
-        f"{path} is no .mat file of version 5 or 7.3 (it begins with {start!r})"
-    )
+    raise ValueError(f"{path} is no .mat file of version 5 or 7.3 (it begins with {start!r})")
 
 
 def read_mat(path: Path, names: Sequence[str]) -> list[np.ndarray]:
@@ -374,9 +367,7 @@ def read_mat(path: Path, names: Sequence[str]) -> list[np.ndarray]:
             raise ValueError(f"{path} has no variable {name}; {needed} are needed")
         array = found[name]
         if array.dtype.kind not in "biuf" or array.ndim != 2:
-            raise ValueError(
-                f"{path}: {name} is {array.dtype}, but a matrix of numbers is needed"
-            )
+            raise ValueError(f"{path}: {name} is {array.dtype}, but a matrix of numbers is needed")
     return [found[name] for name in names]
 
 
@@ -408,9 +399,7 @@ class NoRoomError(OSError):
 def _read_mat5(path: Path, names: Sequence[str]) -> dict[str, np.ndarray]:
     """Read variables with scipy, in another process, because damaged files can crash it."""
     if importlib.util.find_spec("scipy") is None:
-        raise ImportError(
-            f"{path} is a .mat file of version 5; `pip install scipy` to read it."
-        )
+        raise ImportError(f"{path} is a .mat file of version 5; `pip install scipy` to read it.")
     script = READ_MAT5.replace("FULL", str(FULL))
     command = [sys.executable, "-c", script, path.resolve(), *names]
     found = {}
@@ -536,9 +525,7 @@ def read_nuswide(path: Path) -> tuple[np.ndarray, np.ndarray, list[str]]:
         least = values.min()
         most = values.max()
         if least < 0 or most > 1:
-            raise ValueError(
-                f"{file} has values from {least} to {most}, but labels are 0 or 1"
-            )
+            raise ValueError(f"{file} has values from {least} to {most}, but labels are 0 or 1")
         labels[:, column] = values[:, 0]
     concepts = [file.stem.removeprefix("Labels_") for file in files]
     return counts, labels, concepts

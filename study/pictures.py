@@ -81,9 +81,7 @@ def neighbours(
     height = (n * step_y + 1.1) * inches_per_unit
     figure, axes = plt.subplots(figsize=(8, height), dpi=100, layout="constrained")
 
-    def draw(
-        image: np.ndarray, x: float, y: float, color: str, linewidth: float
-    ) -> None:
+    def draw(image: np.ndarray, x: float, y: float, color: str, linewidth: float) -> None:
         extent = (x, x + 1, y + 1, y)
         axes.imshow(image.reshape(shape), cmap="gray_r", extent=extent)
         frame = {"edgecolor": color, "linewidth": linewidth}

@@ -229,9 +229,7 @@ def ensemble(records: Records) -> Figure:
     return legend(_means_by_bits(title, chosen, styles_of(chosen)))
 
 
-def _times(
-    axes: Axes, seconds: dict[str, list[float]], styles: dict, width: float
-) -> None:
+def _times(axes: Axes, seconds: dict[str, list[float]], styles: dict, width: float) -> None:
     """Draw mean and interval of each method's seconds, and the ratio to HMOH's mean.
 
     ``width`` is that of the panel in inches, with the methods' names.
@@ -282,8 +280,7 @@ def training_time(records: Records) -> Figure:
             seconds[label] = [run["train_seconds"] for run in runs]
         if "HMOH" not in seconds:
             raise ValueError(
-                f"No HMOH on {part[0]['dataset']}, but its time is the unit; "
-                "add its records."
+                f"No HMOH on {part[0]['dataset']}, but its time is the unit; add its records."
             )
         _times(axes, seconds, styles, figure.get_figwidth() / min(len(parts), 2))
         axes.set_title(name_of(part[0], "\n"))

@@ -59,8 +59,7 @@ elif PROFILE == "quick":
     SEEDS = [0]
 else:
     raise ValueError(
-        f"HMOH_PROFILE={PROFILE!r} is unknown; "
-        'set it to "paper" or "quick", or unset it.'
+        f'HMOH_PROFILE={PROFILE!r} is unknown; set it to "paper" or "quick", or unset it.'
     )
 # A run of MIHash takes many times as long as one of another method.
 FEWER_SEEDS = {"MIHash": 5}
@@ -217,9 +216,7 @@ def run(
         known = [i for i, value in enumerate(curve) if value is not None]
         area = None
         if len(known) > 1:
-            area = area_under_curve(
-                [stops[i] for i in known], [curve[i] for i in known]
-            )
+            area = area_under_curve([stops[i] for i in known], [curve[i] for i in known])
         record |= {"samples": stops, "stream": curve, "AUC mAP": area}
     return record
 
@@ -318,9 +315,7 @@ def run_all(jobs: Iterable[dict], n_workers: int | None = None) -> list[dict]:
     return [futures[number].result() for number in range(len(jobs))]
 
 
-def _seeds(
-    method: str, seeds: Iterable[int], checkpoints: bool | list[int]
-) -> list[dict]:
+def _seeds(method: str, seeds: Iterable[int], checkpoints: bool | list[int]) -> list[dict]:
     """Return the seeds of a method in a comparison, each with its checkpoints if it has any.
 
     `FEWER_SEEDS` and `CURVE_SEEDS` are explained above.

@@ -150,8 +150,7 @@ def choose(
     y = check_labels(y, len(X))
     if len(X) < LEAST_SAMPLES:
         raise ValueError(
-            f"{len(X)} samples are too few to hold some out; "
-            f"pass {LEAST_SAMPLES} or more."
+            f"{len(X)} samples are too few to hold some out; pass {LEAST_SAMPLES} or more."
         )
     if (y == y[0]).all():
         raise ValueError(

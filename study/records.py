@@ -61,10 +61,7 @@ def _without_docstrings(source: str) -> str:
     tree = ast.parse(source)
     documented = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
     for node in ast.walk(tree):
-        if (
-            isinstance(node, documented)
-            and ast.get_docstring(node, clean=False) is not None
-        ):
+        if isinstance(node, documented) and ast.get_docstring(node, clean=False) is not None:
             del node.body[0]
     return ast.dump(tree)
 

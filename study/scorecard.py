@@ -214,8 +214,7 @@ def cell_table(cells: Sequence[Claim], metric: str) -> Table:
             by_place[measure["method"], measure[corner]] = cell
     if not by_place:
         raise ValueError(
-            f"no cell has the metric {metric!r}; pass that of the table, "
-            "such as 'mAP' or 'P@H2'."
+            f"no cell has the metric {metric!r}; pass that of the table, such as 'mAP' or 'P@H2'."
         )
     columns = sorted({column for _, column in by_place})
     rows = []

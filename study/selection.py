@@ -61,9 +61,7 @@ def values(records: Iterable[dict], metric: str, **fields) -> np.ndarray:
     return np.array([by_seed[seed] for seed in sorted(by_seed)], dtype=np.float64)
 
 
-def differences(
-    records: Iterable[dict], metric: str, better: dict, worse: dict
-) -> np.ndarray:
+def differences(records: Iterable[dict], metric: str, better: dict, worse: dict) -> np.ndarray:
     """Return one difference per seed that both have, in order of seeds.
 
     Parameters
@@ -99,9 +97,7 @@ def _by_seed(records: Iterable[dict], metric: str, fields: dict) -> dict[int, fl
             )
         found[seed] = record[name]
     if not found:
-        raise ValueError(
-            f"no record with {metric!r} has {fields}; pass fields that records have."
-        )
+        raise ValueError(f"no record with {metric!r} has {fields}; pass fields that records have.")
     return found
 
 

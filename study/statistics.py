@@ -74,9 +74,7 @@ def t_tail(t: float, df: int) -> float:
     total = 0.0
     for k in range(df // 2):
         total += term
-        term *= cosine2 * (
-            (2 * k + 2) / (2 * k + 3) if is_odd else (2 * k + 1) / (2 * k + 2)
-        )
+        term *= cosine2 * ((2 * k + 2) / (2 * k + 3) if is_odd else (2 * k + 1) / (2 * k + 2))
     within = math.sin(theta) * total
     if is_odd:
         within = 2 / math.pi * (theta + within)
@@ -273,9 +271,7 @@ def judge_order(groups: Groups, most: bool = False, slack: float = 0.0) -> Judge
         for name, gaps in group.items():
             mean = _mean(gaps)
             # A case without a value is the weakest of all.
-            above.append(
-                (p_above(gaps, -slack), math.inf if math.isnan(mean) else -mean, name)
-            )
+            above.append((p_above(gaps, -slack), math.inf if math.isnan(mean) else -mean, name))
             below.append((_p_below(gaps, -slack), mean, name))
         p, deficit, name = max(above)
         weakest.append((p, deficit, number, name))

@@ -278,9 +278,7 @@ def few_ticks(axes: Axes, n_columns: int) -> None:
     """
     longest = max(3, len(f"{axes.get_xlim()[1]:,.0f}"))
     # In inches: a panel without its margins, and a number with a gap.
-    n_numbers = int(
-        (axes.figure.get_figwidth() / n_columns - 0.6) / (0.1 * longest + 0.15)
-    )
+    n_numbers = int((axes.figure.get_figwidth() / n_columns - 0.6) / (0.1 * longest + 0.15))
     locator = MaxNLocator(min(n_numbers, 8), steps=[1, 2, 2.5, 5, 10])
     axes.xaxis.set_major_locator(locator)
     axes.xaxis.set_major_formatter("{x:,g}")

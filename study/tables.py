@@ -194,9 +194,7 @@ class Table(NamedTuple):
         widths = [max(len(cell) for cell in column) for column in columns]
         lines = [self.title]
         for row in (self.head, *self.rows):
-            padded = [
-                cell.ljust(width) for cell, width in zip(row, widths, strict=True)
-            ]
+            padded = [cell.ljust(width) for cell, width in zip(row, widths, strict=True)]
             lines.append("  ".join(padded).rstrip())
         return "\n".join(lines)
 
@@ -210,9 +208,7 @@ class Table(NamedTuple):
             found = "".join(_html_cell(text, "td") for text in cells)
             lines.append(_html_cell(label, "th") + found)
         body = "".join(f"<tr>{line}</tr>" for line in lines)
-        return (
-            f'<table><caption style="text-align:left">{caption}</caption>{body}</table>'
-        )
+        return f'<table><caption style="text-align:left">{caption}</caption>{body}</table>'
 
 
 def _html_cell(text: str, tag: str) -> str:
@@ -229,9 +225,7 @@ def _html_cell(text: str, tag: str) -> str:
 
 def _check_records(records: list[dict]) -> None:
     if not records:
-        raise ValueError(
-            "there are no records; pass records of protocol.compare or run_all."
-        )
+        raise ValueError("there are no records; pass records of protocol.compare or run_all.")
 
 
 def _marks(cells: dict[tuple, tuple[float, float]], metric: str) -> dict[tuple, str]:

@@ -72,9 +72,7 @@ def wrong_bits(model: HMOH, X: np.ndarray, y: np.ndarray) -> np.ndarray:
     return np.array(counts)
 
 
-def cpu_seconds(
-    model: OnlineHasher, X: np.ndarray, y: np.ndarray
-) -> tuple[float, float]:
+def cpu_seconds(model: OnlineHasher, X: np.ndarray, y: np.ndarray) -> tuple[float, float]:
     """Return the CPU seconds of `fit` on one thread: with the feature map, and learning alone.
 
     Learning alone is the time inside `_learn`, which gets mapped features. OKH maps them to its own

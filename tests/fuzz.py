@@ -238,9 +238,7 @@ class Place:
 
     def report(self) -> None:
         """Print what each target did in this run, and its calls in all runs."""
-        print(
-            f"{'target':12}{'cases':>9}{'calls':>11}{'calls/s':>9}{'in all runs':>14}"
-        )
+        print(f"{'target':12}{'cases':>9}{'calls':>11}{'calls/s':>9}{'in all runs':>14}")
         rows = []
         for name in self.names:
             counts = [self.done(name, what) for what in COUNTED]

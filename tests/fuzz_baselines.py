@@ -67,9 +67,7 @@ def make_baseline(case):
         "HMOH": {"batch_size": batch},
         "HadamardRidge": {"ridge": 0.1, "memory": (None, batch)[variant]},
     }
-    model.set_params(
-        feature_map=MAPS[case["maps"]](), warmup=WARMUP, **params.get(name, {})
-    )
+    model.set_params(feature_map=MAPS[case["maps"]](), warmup=WARMUP, **params.get(name, {}))
     return model
 
 
@@ -177,9 +175,7 @@ def osh_twin(model, X, y, is_same, related):
         names = list(dict.fromkeys(y.tolist()))
         sample = range(len(y))
         word = [names.index(label) for label in y.tolist()]
-    coins = np.random.default_rng([model._seed, 2]).random(
-        (max(word) + 1, model.n_bits)
-    )
+    coins = np.random.default_rng([model._seed, 2]).random((max(word) + 1, model.n_bits))
     C = np.where(coins < 0.5, 1, -1)
     options = (model.learning_rate, model.loss == "boost")
 
@@ -193,9 +189,7 @@ def adapt_twin(model, X, y, is_same, related):
     pairs = pairs_of(X, related)
     far = model.alpha * model.n_bits
     options = (far, model.learning_rate, model.ortho)
-    return hyperplanes(model, X.shape[1]), lambda W: naive.adapt_hash(
-        *pairs, *options, W
-    )
+    return hyperplanes(model, X.shape[1]), lambda W: naive.adapt_hash(*pairs, *options, W)
 
 
 def okh_twin(model, X, y, is_same, related):

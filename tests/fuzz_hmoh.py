@@ -248,9 +248,7 @@ def check_weights(model, X, y, n_learned, case):
             averages, wrong = naive.perceptron_auto(Z, *samples, batch, *settings)
             chosen = HORIZONS.index(model.memory_)
             if is_exact(case):
-                assert wrong[chosen] <= min(wrong) + 1e-9, (
-                    f"{wrong}: {chosen} was chosen"
-                )
+                assert wrong[chosen] <= min(wrong) + 1e-9, f"{wrong}: {chosen} was chosen"
             return averages[chosen]
         W, average = naive.perceptron(Z, *samples, batch, memory)
         return average if case["ensemble"] else W

@@ -100,9 +100,7 @@ def expected_first(ties):
     for size, good in ties:
         if good:
             places = places_of_hits(size, good)
-            return sum(Fraction(1, N + chosen[0] + 1) for chosen in places) / len(
-                places
-            )
+            return sum(Fraction(1, N + chosen[0] + 1) for chosen in places) / len(places)
         N += size
     return None
 
@@ -124,8 +122,7 @@ def information(query):
     near_to = Counter(query.distances)
     relevant = Counter(query.relevances)
     return sum(
-        c / n * math.log2(c * n / (near_to[d] * relevant[hit]))
-        for (d, hit), c in pairs.items()
+        c / n * math.log2(c * n / (near_to[d] * relevant[hit])) for (d, hit), c in pairs.items()
     )
 
 
@@ -212,9 +209,7 @@ def check_metrics(case):
         yield from check_functions(data, queries, k, top, n_bits)
         yield from check_parts(data, queries, options, case["copies"])
         everything = make_queries(db_codes, db_labels, db_codes, db_labels)
-        whole = metrics.hamming_histogram(
-            db_codes, db_codes, db_labels, db_labels, **options
-        )
+        whole = metrics.hamming_histogram(db_codes, db_codes, db_labels, db_labels, **options)
         yield from check_without_self(whole, everything, top)
 
 
@@ -333,9 +328,7 @@ def check_without_self(whole, everything, top):
     others = []
     for j, query in enumerate(everything):
         distances = query.distances[:j] + query.distances[j + 1 :]
-        others.append(
-            Query(distances, query.relevances[:j] + query.relevances[j + 1 :])
-        )
+        others.append(Query(distances, query.relevances[:j] + query.relevances[j + 1 :]))
     h = whole.without_self()
     yield same((h.items, h.relevant), histograms(others, whole.n_bits))
     if others[0].distances:

@@ -823,9 +823,7 @@ def information(codes, similar):
     return total / len(codes)
 
 
-def mihash(
-    X, related, W, keys, R, n_bins, sharpness, learning_rate, update_every, published
-):
+def mihash(X, related, W, keys, R, n_bins, sharpness, learning_rate, update_every, published):
     """Return W, and the W in use, after the samples X.
 
     related[i, j] tells whether two samples are similar. The reservoir is a list of samples.
@@ -936,9 +934,7 @@ def solve(A, B):
         for i in range(n):
             if i != k:
                 factor = rows[i][k] / rows[k][k]
-                rows[i] = [
-                    a - factor * b for a, b in zip(rows[i], rows[k], strict=True)
-                ]
+                rows[i] = [a - factor * b for a, b in zip(rows[i], rows[k], strict=True)]
     return [[value / rows[k][k] for value in rows[k][n:]] for k in range(n)]
 
 

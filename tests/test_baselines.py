@@ -44,17 +44,11 @@ SMALL = {
     "HCOH": lambda **more: HCOH(**{"n_bits": 9} | more),
     "OSH": lambda **more: OSH(**{"n_bits": 9} | more),
     "OSH boost": lambda **more: OSH(**{"n_bits": 9, "loss": "boost"} | more),
-    "OSH as published": lambda **more: OSH(
-        **{"n_bits": 9, "as_published": True} | more
-    ),
-    "MIHash": lambda **more: MIHash(
-        **{"n_bits": 9, "reservoir": 20, "update_every": 7} | more
-    ),
+    "OSH as published": lambda **more: OSH(**{"n_bits": 9, "as_published": True} | more),
+    "MIHash": lambda **more: MIHash(**{"n_bits": 9, "reservoir": 20, "update_every": 7} | more),
     "BSODH": lambda **more: BSODH(**{"n_bits": 9, "batch": 16} | more),
     "HadamardRidge": lambda **more: HadamardRidge(**{"n_bits": 9} | more),
-    "HadamardRidge with memory": lambda **more: HadamardRidge(
-        **{"n_bits": 9, "memory": 30} | more
-    ),
+    "HadamardRidge with memory": lambda **more: HadamardRidge(**{"n_bits": 9, "memory": 30} | more),
 }
 SUPERVISED = [name for name in SMALL if name != "LSH"]
 
@@ -65,9 +59,7 @@ def stream(labels="integers", n=80, seed=0):
     if labels == "sets":
         y = rng.random((n, 4)) < 0.4
         y[np.arange(n), rng.integers(4, size=n)] = True
-        return (y @ np.eye(4, 6) + 0.2 * rng.normal(size=(n, 6))).astype(
-            np.float32
-        ), y.astype(int)
+        return (y @ np.eye(4, 6) + 0.2 * rng.normal(size=(n, 6))).astype(np.float32), y.astype(int)
     y = rng.integers(4, size=n)
     X = (np.eye(4, 6)[y] - 0.2 + 0.2 * rng.normal(size=(n, 6))).astype(np.float32)
     return X, y if labels == "integers" else np.array(["a", "bb", "ccc", "dddd"])[y]
@@ -81,9 +73,7 @@ def rows(seed=0, n=12, d=5):
 
 
 def test_tanh():
-    x = np.concatenate([np.linspace(-9, 9, 601), [0, 1e-6, 50, -1e6, 3e38]]).astype(
-        np.float32
-    )
+    x = np.concatenate([np.linspace(-9, 9, 601), [0, 1e-6, 50, -1e6, 3e38]]).astype(np.float32)
     assert np.abs([mihash._tanh(v) - naive.tanh(v) for v in x]).max() < 1e-6
     assert mihash._tanh(np.float32(0)) == 0
 
@@ -207,9 +197,7 @@ def test_labels_are_shared_and_numbered_as_python_would(labels):
 def test_mihash_equals_recomputing_everything(labels, gradient):
     X, y = stream(labels)
     settings = {"n_bins": 6, "sharpness": 3.0, "learning_rate": 0.3, "update_every": 7}
-    model = MIHash(
-        n_bits=9, reservoir=20, gradient=gradient, random_state=0, **settings
-    )
+    model = MIHash(n_bits=9, reservoir=20, gradient=gradient, random_state=0, **settings)
     start = LSH(n_bits=9, random_state=0).fit(X).weights_.T.astype(float)
     model.fit(X, y)
     keys = np.random.Generator(np.random.PCG64([model._seed, 2])).random(len(X))
@@ -257,13 +245,9 @@ def test_reservoir_keeps_the_smallest_keys():
 def test_reservoir_is_a_uniform_sample_of_the_stream():
     hits = np.zeros(60)
     for seed in range(100):
-        slot = mihash._slots(
-            np.random.default_rng(seed).random(60), np.full(12, np.inf)
-        )
+        slot = mihash._slots(np.random.default_rng(seed).random(60), np.full(12, np.inf))
         hits[[np.flatnonzero(slot == s)[-1] for s in range(12)]] += 1
-    assert (
-        hits.sum() == 1200 and abs(hits[:30].sum() - 600) < 80
-    )  # five standard deviations
+    assert hits.sum() == 1200 and abs(hits[:30].sum() - 600) < 80  # five standard deviations
 
 
 def test_delta_rule():
@@ -295,23 +279,19 @@ def test_boosted_weights_stay_finite():
     assert np.isfinite(model.weights_).all()
 
 
-@pytest.mark.parametrize(
-    ("similar", "dissimilar"), [(1.25, 0.25), (0.5, 1.25), (1.0, 0.0)]
-)
+@pytest.mark.parametrize(("similar", "dissimilar"), [(1.25, 0.25), (0.5, 1.25), (1.0, 0.0)])
 @pytest.mark.parametrize("labels", ["integers", "strings", "sets"])
 def test_bsodh_equals_the_whole_similarity_matrix(labels, similar, dissimilar):
     X, y = stream(labels, n=90)
     if labels == "integers":
         y = np.where(np.arange(90) < 40, y % 2, y)  # two classes come later
     start = LSH(n_bits=9, random_state=0).fit(X).weights_.astype(float)
-    model = BSODH(
-        n_bits=9, batch=20, similar=similar, dissimilar=dissimilar, random_state=0
-    ).fit(X, y)
+    model = BSODH(n_bits=9, batch=20, similar=similar, dissimilar=dissimilar, random_state=0).fit(
+        X, y
+    )
     same = (y[:, None] == y) if y.ndim == 1 else (y[:, None] == y).all(axis=2)
     related = same if y.ndim == 1 else y @ y.T > 0
-    expected = naive.bsodh(
-        X.astype(float), same, related, start, 20, 0.9, 0.8, similar, dissimilar
-    )
+    expected = naive.bsodh(X.astype(float), same, related, start, 20, 0.9, 0.8, similar, dissimilar)
     np.testing.assert_allclose(model.weights_, expected, atol=1e-5)
 
 
@@ -359,9 +339,7 @@ def test_mihash_ascends_the_mutual_information():
     P = (items @ W.T).astype(np.float32)
     learned = W.copy()
     G = np.zeros((1, 16), np.float32)
-    mihash._ascend(
-        x, G, similar, np.array([-1]), np.arange(15), 15, 2.0, 1.0, False, 5, learned, P
-    )
+    mihash._ascend(x, G, similar, np.array([-1]), np.arange(15), 15, 2.0, 1.0, False, 5, learned, P)
     V = W.astype(float)
     x = x[0].astype(float)
     items = items.astype(float)
@@ -392,20 +370,16 @@ def test_any_chunking_gives_the_same_model(name, labels, tmp_path):
     np.testing.assert_array_equal(parts.weights_, whole.weights_)
     np.testing.assert_array_equal(parts.transform(X), whole.transform(X))
     if name not in ("LSH", "OSH as published"):
-        assert not np.array_equal(
-            parts.weights_, LSH(n_bits=9, random_state=1).fit(X).weights_
-        )
+        assert not np.array_equal(parts.weights_, LSH(n_bits=9, random_state=1).fit(X).weights_)
 
 
 @pytest.mark.parametrize("name", SMALL)
 def test_feature_map_and_warmup(name, tmp_path):
     X, y = stream()
-    whole = SMALL[name](
-        feature_map=UnitLength(), warmup=25, random_state=1
-    ).partial_fit(X, y)
-    parts = SMALL[name](
-        feature_map=UnitLength(), warmup=25, random_state=1
-    ).partial_fit(X[:10], y[:10])
+    whole = SMALL[name](feature_map=UnitLength(), warmup=25, random_state=1).partial_fit(X, y)
+    parts = SMALL[name](feature_map=UnitLength(), warmup=25, random_state=1).partial_fit(
+        X[:10], y[:10]
+    )
     with pytest.raises(NotFittedError, match="seen 10 of 25"):
         parts.transform(X)
     for part in (slice(10, 31), slice(31, 80)):  # saved before and after the warm-up
@@ -416,22 +390,17 @@ def test_feature_map_and_warmup(name, tmp_path):
             .partial_fit(X[part], y[part])
         )
     np.testing.assert_allclose(parts.weights_, whole.weights_, atol=1e-4)
-    np.testing.assert_allclose(
-        parts.decision_function(X), whole.decision_function(X), atol=1e-4
-    )
+    np.testing.assert_allclose(parts.decision_function(X), whole.decision_function(X), atol=1e-4)
 
 
 @pytest.mark.parametrize("name", SMALL)
 def test_random_state_decides(name):
     X, y = stream()
-    one, same, other = (
-        SMALL[name](random_state=s).fit(X, y).weights_ for s in (0, 0, 1)
-    )
+    one, same, other = (SMALL[name](random_state=s).fit(X, y).weights_ for s in (0, 0, 1))
     np.testing.assert_array_equal(one, same)
     assert not np.allclose(one, other)
     generators = [
-        SMALL[name](random_state=np.random.default_rng(5)).fit(X, y).weights_
-        for _ in range(2)
+        SMALL[name](random_state=np.random.default_rng(5)).fit(X, y).weights_ for _ in range(2)
     ]
     np.testing.assert_array_equal(*generators)
 
@@ -546,9 +515,7 @@ def test_learning_rate_is_refused_with_a_remedy(method, rate):
 @pytest.mark.parametrize("method", [OSH, SketchHash])
 def test_as_published_is_true_or_false(method, value):
     model = method(n_bits=4, as_published=value)
-    check_refused(
-        model, TypeError, f"as_published must be True or False, not {value!r}"
-    )
+    check_refused(model, TypeError, f"as_published must be True or False, not {value!r}")
 
 
 @pytest.mark.parametrize("method", [OSH, SketchHash])
@@ -559,9 +526,7 @@ def test_as_published_may_be_a_bool_of_numpy(method):
     np.testing.assert_array_equal(model.weights_, expected.weights_)
 
 
-@pytest.mark.parametrize(
-    "name", [name for name in SUPERVISED if name != "OSH as published"]
-)
+@pytest.mark.parametrize("name", [name for name in SUPERVISED if name != "OSH as published"])
 def test_learning_beats_random_hyperplanes(name):
     X, y = stream(n=160)
     model = SMALL[name](random_state=0).partial_fit(X, y)
@@ -596,9 +561,7 @@ def test_all_start_as_lsh():
 def test_hcoh_has_the_target_codes_of_hmoh():
     for labels in ("strings", "sets"):
         X, y = stream(labels)
-        hcoh, hmoh = (
-            model(n_bits=9, random_state=0).fit(X, y) for model in (HCOH, HMOH)
-        )
+        hcoh, hmoh = (model(n_bits=9, random_state=0).fit(X, y) for model in (HCOH, HMOH))
         for one, other in (
             (hcoh.targets_, hmoh.targets_),
             (hcoh.label_set_targets_, hmoh.label_set_targets_),
@@ -611,12 +574,8 @@ def test_hcoh_has_the_target_codes_of_hmoh():
 def test_osh_as_published_fits_all_samples_to_one_codeword():
     X, y = stream()
     for loss in ("hinge", "boost"):
-        forgetful = OSH(n_bits=9, loss=loss, as_published=True, random_state=0).fit(
-            X, y
-        )
-        one_class = OSH(n_bits=9, loss=loss, random_state=0).fit(
-            X, np.zeros(len(X), int)
-        )
+        forgetful = OSH(n_bits=9, loss=loss, as_published=True, random_state=0).fit(X, y)
+        one_class = OSH(n_bits=9, loss=loss, random_state=0).fit(X, np.zeros(len(X), int))
         np.testing.assert_array_equal(forgetful.weights_, one_class.weights_)
 
 
@@ -625,9 +584,7 @@ def test_osh_fits_a_sample_to_the_codeword_of_each_label():
     y = np.array([[0, 1, 1], [1, 0, 1]])
     for as_published, word in ((False, [1, 2, 0, 2]), (True, [0, 1, 0, 1])):
         model = OSH(n_bits=9, as_published=as_published, random_state=0).fit(X, y)
-        C = np.where(
-            np.random.default_rng([model._seed, 2]).random((3, 9)) < 0.5, 1, -1
-        )
+        C = np.where(np.random.default_rng([model._seed, 2]).random((3, 9)) < 0.5, 1, -1)
         start = LSH(n_bits=9, random_state=0).fit(X).weights_.T
         expected = naive.fit_codewords(
             X, np.array([0, 0, 1, 1]), np.array(word), C, 0.1, False, start
@@ -637,31 +594,26 @@ def test_osh_fits_a_sample_to_the_codeword_of_each_label():
 
 def test_mihash_waits_for_a_tenth_of_its_reservoir():
     X, y = stream()
-    model = MIHash(
-        n_bits=9, reservoir=300, update_every=10, random_state=0
-    ).partial_fit(X[:29], y[:29])
+    model = MIHash(n_bits=9, reservoir=300, update_every=10, random_state=0).partial_fit(
+        X[:29], y[:29]
+    )
     with pytest.raises(NotFittedError, match="seen 29 of 30"):
         model.transform(X)
     assert model.partial_fit(X[29:30], y[29:30]).transform(X).shape == (80, 2)
-    both = MIHash(
-        n_bits=9, reservoir=300, feature_map=UnitLength(), warmup=40
-    ).partial_fit(X[:29], y[:29])
+    both = MIHash(n_bits=9, reservoir=300, feature_map=UnitLength(), warmup=40).partial_fit(
+        X[:29], y[:29]
+    )
     with pytest.raises(NotFittedError, match="seen 29 of 40"):
         both.transform(X)
-    short = MIHash(n_bits=9, reservoir=300, update_every=10, random_state=0).fit(
-        X[:20], y[:20]
-    )
-    assert not np.allclose(
-        short.weights_, LSH(n_bits=9, random_state=0).fit(X).weights_
-    )
+    short = MIHash(n_bits=9, reservoir=300, update_every=10, random_state=0).fit(X[:20], y[:20])
+    assert not np.allclose(short.weights_, LSH(n_bits=9, random_state=0).fit(X).weights_)
 
 
 def test_a_stream_shorter_than_the_warm_up_is_learned_in_steps_as_by_fit():
     X, y = stream()
     # The first tenth of the reservoir is more than the 80 samples.
     whole, steps = (
-        MIHash(n_bits=9, reservoir=900, update_every=10, random_state=0)
-        for _ in range(2)
+        MIHash(n_bits=9, reservoir=900, update_every=10, random_state=0) for _ in range(2)
     )
     parts = Parts(Part(X, y), Part(X, y), Part(X[:5], y[:5]))
     training.fit(whole, parts)
@@ -675,9 +627,7 @@ def test_new_strings_may_be_longer():
     order = np.argsort(y, kind="stable")
     for name in SUPERVISED:
         model = SMALL[name](random_state=0)
-        for part in np.array_split(
-            order, 8
-        ):  # the width of the strings grows from call to call
+        for part in np.array_split(order, 8):  # the width of the strings grows from call to call
             model.partial_fit(X[part], y[part].astype(f"U{max(map(len, y[part]))}"))
         whole = SMALL[name](random_state=0).partial_fit(X[order], y[order])
         np.testing.assert_array_equal(model.weights_, whole.weights_)
@@ -704,8 +654,7 @@ def test_every_method_is_made_for_every_data_set(name, dataset_name):
     if name == "HMOH":
         expected = {"places205": (800, 10), "mnist": (300, 6)}.get(dataset_name)
         assert (
-            model.feature_map
-            and (model.feature_map.n_anchors, model.feature_map.divisor)
+            model.feature_map and (model.feature_map.n_anchors, model.feature_map.divisor)
         ) == expected
         assert expected is None or isinstance(model.feature_map, RBF)
     else:
@@ -731,9 +680,7 @@ def test_settings_of_the_paper():
 
 @pytest.mark.parametrize("dataset_name", PAPER_DATASETS)
 @pytest.mark.parametrize("name", BEYOND)
-def test_our_own_methods_have_one_setting_and_are_not_among_the_papers(
-    name, dataset_name
-):
+def test_our_own_methods_have_one_setting_and_are_not_among_the_papers(name, dataset_name):
     assert len(METHODS) == 10 and name not in METHODS
     model = BEYOND[name](dataset_name, 16, 0)
     assert type(model).__name__ == name and type(model) is getattr(baselines, name)
@@ -780,9 +727,7 @@ def test_every_fault_of_the_published_code_is_cited_by_file_and_line():
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(
-    os.environ.get("NUMBA_DISABLE_JIT") == "1", reason="too slow without the JIT"
-)
+@pytest.mark.skipif(os.environ.get("NUMBA_DISABLE_JIT") == "1", reason="too slow without the JIT")
 @pytest.mark.parametrize(
     ("name", "least", "most"),
     [

@@ -102,9 +102,7 @@ def test_the_shortest_time_of_each_call_counts(monkeypatch):
     assert bench.shortest(lambda: None, lambda: None, turns=2) == [2, 7]
 
 
-@pytest.mark.parametrize(
-    "theirs, said", [(0.02, "10.0x faster"), (0.001, "2.00x the time")]
-)
+@pytest.mark.parametrize("theirs, said", [(0.02, "10.0x faster"), (0.001, "2.00x the time")])
 def test_a_line_compares_two_times(theirs, said, capsys):
     bench.line("ours", 0.002, "peer", theirs)
     assert capsys.readouterr().out.rstrip().endswith(said)

@@ -139,9 +139,7 @@ def test_an_exact_fact_is_true_or_equal_to_the_printed_number(judge):
         assert judge(number, hand=Exact(value)).verdict == verdict
     claim = judge(number, hand=Exact(np.int64(128), "the order is"))
     assert (claim.why, claim.estimate) == ("the order is 128, printed 256", 128)
-    with pytest.raises(
-        ValueError, match=r"prints no number, so 0.5 must be True or False"
-    ):
+    with pytest.raises(ValueError, match=r"prints no number, so 0.5 must be True or False"):
         judge(truth, hand=Exact(0.5))
 
 
@@ -150,9 +148,7 @@ def test_a_measurement_of_the_wrong_kind_is_refused(judge):
         judge(entry(role=None, kind="exact"), hand=Sample([0.1, 0.2]))
     with pytest.raises(ValueError, match=r"x: kind 'order' needs claims.Sample"):
         judge(entry(role=None), hand=Exact(True))
-    with pytest.raises(
-        ValueError, match=r"about mnist, not theory; pass Sample\(data="
-    ):
+    with pytest.raises(ValueError, match=r"about mnist, not theory; pass Sample\(data="):
         judge(entry(), hand=Sample([0.1, 0.2]))
 
 
@@ -210,9 +206,7 @@ def test_a_faulty_method_without_published_runs_was_not_run_as_published(judge):
     "ours, verdict",
     [(0.6, "supported"), (0.4, "contradicted"), (0.5, "undecided")],
 )
-def test_without_a_faulty_method_the_verdict_as_published_is_the_same(
-    ours, verdict, judge
-):
+def test_without_a_faulty_method_the_verdict_as_published_is_the_same(ours, verdict, judge):
     noise = np.array([0.01, -0.01, 0])
     records = seeds("HCOH", ours + noise) + seeds("BSODH", [0.5] * 3)
     claim = judge(entry(ORDER | {"ranking": ["HCOH", "BSODH"]}), records)
@@ -237,11 +231,7 @@ def test_a_stand_in_is_never_a_verdict_on_the_paper(measure, value, judge):
     records += seeds("HCOH", [0.5] * 3, **STAND_IN)
     spec = entry(measure, printed=0.9 if measure is VALUE else None, role="cifar10")
     claim = judge(spec, records)
-    good, bad = (
-        ("reproduced", "different")
-        if measure is VALUE
-        else ("supported", "contradicted")
-    )
+    good, bad = ("reproduced", "different") if measure is VALUE else ("supported", "contradicted")
     shows = good if value == 0.9 else bad
     assert (claim.verdict, claim.data) == ("not testable here", "cifar10_vgg16")
     assert (claim.stand_in, claim.there) == (True, shows)
@@ -253,9 +243,7 @@ def test_a_stand_in_is_never_a_verdict_on_the_paper(measure, value, judge):
 
 
 def test_an_artefact_on_a_stand_in_is_not_a_verdict_either(judge):
-    records = seeds("HMOH", [0.4] * 3, **STAND_IN) + seeds(
-        "HCOH", [0.5] * 3, **STAND_IN
-    )
+    records = seeds("HMOH", [0.4] * 3, **STAND_IN) + seeds("HCOH", [0.5] * 3, **STAND_IN)
     records += seeds("HMOH", [0.9] * 3, published=True, **STAND_IN)
     claim = judge(entry(ORDER, role="cifar10"), records)
     assert (claim.verdict, claim.there) == ("not testable here", "artefact")

@@ -81,9 +81,7 @@ def test_measure_is_well_formed(spec):
     metrics = ("mAP", "P@H2", "AUC mAP", "AUC P@K", "AUC PR", "train_seconds")
     assert measure["metric"] in metrics
     assert {*np.atleast_1d(measure["bits"]).tolist()} <= {*BITS, 256, 512}
-    named = re.findall(
-        r"[A-Za-z]+", json.dumps([measure.get("method"), measure.get("over")])
-    )
+    named = re.findall(r"[A-Za-z]+", json.dumps([measure.get("method"), measure.get("over")]))
     named += re.findall(r"[A-Za-z]+", json.dumps(measure.get("ranking", [])))
     assert {*named} - {"null"} <= {*claims.PAPER_METHODS}
     assert spec.get("published", {}).keys() <= {"metric"}
@@ -133,9 +131,7 @@ def test_a_pickle_of_arrays_is_read(common):
 
 
 @pytest.mark.parametrize("protocol", [0, 2, 4])
-def test_a_pickle_that_names_anything_else_is_refused_and_runs_nothing(
-    common, protocol, tmp_path
-):
+def test_a_pickle_that_names_anything_else_is_refused_and_runs_nothing(common, protocol, tmp_path):
     made = tmp_path / "made"
     raw = pickle.dumps({"data": Call(os.mkdir, str(made))}, protocol)
     with pytest.raises(pickle.UnpicklingError, match="mkdir is not part of an array"):

@@ -140,12 +140,7 @@ def test_every_damaged_entry_of_every_method_is_refused(name, multi, tmp_path):
         if (name, short) == ("OSH", "_labels"):
             del cases["no rows"], cases["gone"]
         for what, b in cases.items():
-            if (
-                b is not None
-                and b.shape == a.shape
-                and b.dtype == a.dtype
-                and not b.size
-            ):
+            if b is not None and b.shape == a.shape and b.dtype == a.dtype and not b.size:
                 continue  # an empty array of free length stays as it is
             rest = {n: arrays[n] for n in arrays if n != full_name}
             write(tmp_path / "bad.npz", rest | ({} if b is None else {full_name: b}))
@@ -293,9 +288,7 @@ def test_a_wrong_codebook_is_refused(case, tmp_path):
     assert_refused(tmp_path / "bad.npz")
 
 
-@pytest.mark.parametrize(
-    "labels", ["[[0], [1]]", "[0, 1, 2, 3, 4, [9]]", "[0, 1, 2, 3, 4, 5, []]"]
-)
+@pytest.mark.parametrize("labels", ["[[0], [1]]", "[0, 1, 2, 3, 4, [9]]", "[0, 1, 2, 3, 4, 5, []]"])
 def test_wrong_sets_of_labels_are_refused(labels, tmp_path):
     model = HMOH(8, random_state=0).fit(*multi_stream())
     arrays = contents(model, tmp_path)
@@ -315,9 +308,7 @@ def test_wrong_sets_of_labels_are_refused(labels, tmp_path):
 @pytest.mark.parametrize("multi", [False, True])
 def test_wrong_samples_that_wait_are_refused(multi, tmp_path):
     X, y = multi_stream() if multi else stream()
-    arrays = contents(
-        HMOH(8, batch_size=100, random_state=0).partial_fit(X, y), tmp_path
-    )
+    arrays = contents(HMOH(8, batch_size=100, random_state=0).partial_fit(X, y), tmp_path)
     X = arrays["model/_X"]
     y = arrays["model/_y"]
     wrong = [
@@ -614,9 +605,7 @@ def test_a_map_that_is_not_fitted_is_refused(tmp_path):
 
 def test_a_warm_up_that_is_too_short_for_its_map_is_refused(tmp_path):
     X, y = stream()
-    arrays = contents(
-        HMOH(8, RBF(30), random_state=0).partial_fit(X[:9], y[:9]), tmp_path
-    )
+    arrays = contents(HMOH(8, RBF(30), random_state=0).partial_fit(X[:9], y[:9]), tmp_path)
     write(tmp_path / "bad.npz", arrays | {"feature_map/n_anchors": np.array(31)})
     assert_refused(tmp_path / "bad.npz", feature_map=RBF())
 
@@ -633,9 +622,7 @@ def test_a_warm_up_that_is_too_short_for_its_map_is_refused(tmp_path):
     ],
     ids=str,
 )
-def test_a_model_that_would_take_gigabytes_when_it_starts_is_refused(
-    name, params, tmp_path
-):
+def test_a_model_that_would_take_gigabytes_when_it_starts_is_refused(name, params, tmp_path):
     X, y = stream()
     model = METHODS[name]("mnist", 8, random_state=0)
     model.set_params(feature_map=UnitLength(), warmup=100)

@@ -237,9 +237,7 @@ def test_sets_without_a_test_part_say_so(name, folder):
         datasets.split(dataset, 0, queries="train")
 
 
-@pytest.mark.parametrize(
-    ("n_classes", "n_seen"), [(4, 3), (10, 7), (12, 9), (14, 10), (205, 154)]
-)
+@pytest.mark.parametrize(("n_classes", "n_seen"), [(4, 3), (10, 7), (12, 9), (14, 10), (205, 154)])
 def test_a_quarter_of_the_classes_rounded_half_up_is_unseen(n_classes, n_seen, folder):
     ship("mnist", folder)
     labels = np.arange(70_000) % n_classes
@@ -302,9 +300,7 @@ def test_too_few_rows_for_the_queries_is_an_error(folder):
     assert len(datasets.split(fewer, 0, queries="test").queries) == 40
 
     ship("mediamill10", folder)
-    one_row = dataclasses.replace(
-        datasets.load("mediamill10"), labels=np.ones((1, 10), np.uint8)
-    )
+    one_row = dataclasses.replace(datasets.load("mediamill10"), labels=np.ones((1, 10), np.uint8))
     with pytest.raises(ValueError, match=r"0 queries.*another seed or a larger"):
         datasets.split(one_row, 0)
 

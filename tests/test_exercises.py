@@ -171,9 +171,7 @@ def test_first_cell_says_what_to_do_when_the_modules_are_not_found(path):
 @pytest.mark.parametrize("number", ["07", "08", "09"])
 def test_long_exercises_are_shortened_by_the_quick_profile(number):
     [path] = [path for path in SOURCES if path.name.startswith(number)]
-    given = [
-        cell for cell in generate.read_source(path) if not (cell.is_text or cell.kind)
-    ]
+    given = [cell for cell in generate.read_source(path) if not (cell.is_text or cell.kind)]
     assert any('protocol.PROFILE == "quick"' in cell.source for cell in given)
 
 
@@ -213,9 +211,7 @@ def rows_of(head):
 def minutes_of(path):
     """Return the least and the largest number of minutes that an exercise asks for."""
     opening = generate.read_source(path)[0].source
-    least, most = re.search(
-        r"\*\*Time:\*\* (\d+)(?: to (\d+))? minutes", opening
-    ).groups()
+    least, most = re.search(r"\*\*Time:\*\* (\d+)(?: to (\d+))? minutes", opening).groups()
     return int(least), int(most or least)
 
 
@@ -261,9 +257,7 @@ def test_lessons_fit_into_ninety_minutes_and_have_a_note_each():
 
 def test_plan_has_every_exercise_once_with_its_time():
     most = {int(path.name[:2]): minutes_of(path)[1] for path in SOURCES}
-    planned = exercises_in(rows_of("| lesson |")) + exercises_in(
-        rows_of("| after lesson |")
-    )
+    planned = exercises_in(rows_of("| lesson |")) + exercises_in(rows_of("| after lesson |"))
     # The project goes on after the last lesson.
     assert sorted(set(planned)) == sorted(most.items())
     numbers = [number for number, _ in planned]
@@ -340,9 +334,7 @@ def clean():
         patch.setattr(sys, "path", list(sys.path))
         patch.chdir(FOLDER / "solution")
         patch.setattr(datasets, "load", functools.cache(datasets.load))
-        patch.setattr(
-            baselines, "METHODS", dict(baselines.METHODS)
-        )  # exercise 9 adds to it
+        patch.setattr(baselines, "METHODS", dict(baselines.METHODS))  # exercise 9 adds to it
         patch.setattr(protocol, "METHODS", baselines.METHODS)
         patch.setattr(protocol, "PROFILE", "quick")
         protocol._data.cache_clear()
@@ -404,9 +396,7 @@ def test_every_check_has_a_wrong_answer(path):
 
 @pytest.mark.slow
 @each_exercise
-def test_student_meets_the_missing_solution_first_and_no_check_passes_without_it(
-    path, clean
-):
+def test_student_meets_the_missing_solution_first_and_no_check_passes_without_it(path, clean):
     cells = [generate.without_solution(cell) for cell in generate.read_source(path)]
     names = {"__name__": "__main__"}
     errors = []
@@ -423,9 +413,7 @@ def test_student_meets_the_missing_solution_first_and_no_check_passes_without_it
         # Later cells may miss anything that an earlier one did not make.
         except Exception as error:
             errors.append(type(error))
-    assert errors[0] is NotImplementedError and len(errors) >= len(
-        parts_of(path, "check")
-    )
+    assert errors[0] is NotImplementedError and len(errors) >= len(parts_of(path, "check"))
 
 
 @pytest.mark.slow
@@ -515,7 +503,5 @@ def test_library_agrees_on_the_saturated_histogram():
     items = rng.integers(1, 9, size=(5, 257))
     h = HammingHistogram(items, rng.integers(0, items + 1))
     expected = protocol.int8_saturated(h).mean_average_precision()
-    assert names["saturate"](h).mean_average_precision() == pytest.approx(
-        expected, abs=1e-12
-    )
+    assert names["saturate"](h).mean_average_precision() == pytest.approx(expected, abs=1e-12)
     assert abs(h.mean_average_precision() - expected) > 1e-3

@@ -20,9 +20,7 @@ pytestmark = [
     pytest.mark.skipif(
         sys.platform == "win32", reason="Windows has neither these signals nor limits"
     ),
-    pytest.mark.skipif(
-        JIT_IS_OFF, reason="files and signals need one run of the tests"
-    ),
+    pytest.mark.skipif(JIT_IS_OFF, reason="files and signals need one run of the tests"),
 ]
 # From here on, no file can grow beyond so many bytes, as on a full disk. Without SIG_IGN the
 # process would be killed. The output of these processes is a pipe, which has no limit.
@@ -215,9 +213,7 @@ print(*found)
 """
 
 
-@pytest.mark.parametrize(
-    ("kind", "n_threads"), [("single", 1), ("block", 1), ("fit", 2)]
-)
+@pytest.mark.parametrize(("kind", "n_threads"), [("single", 1), ("block", 1), ("fit", 2)])
 def test_a_sigint_finds_the_state_between_two_calls(kind, n_threads):
     found = [int(word) for word in run(INTERRUPTED, kind, n_threads).split()]
     assert len(found) == 60
@@ -387,9 +383,7 @@ def test_a_notebook_run_that_is_killed_leaves_the_old_or_the_new_notebook(tmp_pa
     nbformat.validate(nbformat.read(path, as_version=4))
     run(RUN_NOTEBOOK, path)
     assert path.read_bytes() == new
-    figures = [
-        folder / "figures" / "noise.png" for folder in (calm.parent, path.parent)
-    ]
+    figures = [folder / "figures" / "noise.png" for folder in (calm.parent, path.parent)]
     assert figures[0].read_bytes() == figures[1].read_bytes()
 
 

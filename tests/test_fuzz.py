@@ -67,9 +67,7 @@ def test_the_expected_metrics_are_means_over_all_orders(normalize, top):
         distances = rng.integers(3, size=6).tolist()
         relevances = rng.integers(2, size=6).tolist()
         ties = fuzz_metrics.Query(distances, relevances).ties
-        expected = naive.expected_average_precision(
-            distances, relevances, normalize, top
-        )
+        expected = naive.expected_average_precision(distances, relevances, normalize, top)
         assert fuzz_metrics.expected_ap(ties, normalize, top) == expected
         k = 4 if top is None else min(top, 6)
         expected = naive.expected_precision_at_k(distances, relevances, k)

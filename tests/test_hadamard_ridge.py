@@ -144,9 +144,7 @@ def test_features_of_extreme_size_are_safe(scale):
     X, y = stream()
     model = HadamardRidge(16, random_state=0).fit(X, y)
     extreme = HadamardRidge(16, random_state=0).fit(scale * X, y)
-    assert_allclose(
-        extreme.decision_function(scale * X), model.decision_function(X), atol=1e-4
-    )
+    assert_allclose(extreme.decision_function(scale * X), model.decision_function(X), atol=1e-4)
 
 
 def test_features_that_are_zero_give_weights_that_are_zero():
@@ -172,9 +170,7 @@ def test_a_solution_is_computed_when_asked_for_and_kept_until_the_next_sample(
 ):
     solve = HadamardRidge._solve
     solved = []
-    monkeypatch.setattr(
-        HadamardRidge, "_solve", lambda self: solved.append(1) or solve(self)
-    )
+    monkeypatch.setattr(HadamardRidge, "_solve", lambda self: solved.append(1) or solve(self))
     X, y = stream()
     model = HadamardRidge(8, random_state=0)
     for i in range(30):
@@ -288,9 +284,7 @@ def test_seven_shards_merged_equal_one_stream(kind, tmp_path):
 def test_seven_shards_with_maps_are_merged_by_blank_models(tmp_path):
     X, y = stream(3000, 12)
     maps = [UnitLength(), RBF(100, center=True)]
-    whole, merged = (
-        HadamardRidge(32, maps, warmup=300, random_state=0) for _ in range(2)
-    )
+    whole, merged = (HadamardRidge(32, maps, warmup=300, random_state=0) for _ in range(2))
     whole.partial_fit(X, y, np.arange(4))
     merged.partial_fit(X[:300], y[:300], np.arange(4))
     shards = [merged.blank() for _ in range(6)]
@@ -343,9 +337,7 @@ def pair(ours=None, theirs=None, maps=(None, None), streams=None, classes=(None,
     """Return two models with other parameters, maps, streams or classes."""
     streams = streams or [stream(seed=1), stream(seed=1)]
     models = []
-    for params, part, (X, y), known in zip(
-        (ours, theirs), maps, streams, classes, strict=True
-    ):
+    for params, part, (X, y), known in zip((ours, theirs), maps, streams, classes, strict=True):
         params = {"n_bits": 8, "warmup": 20, "random_state": 0} | (params or {})
         model = HadamardRidge(feature_map=part, **params)
         models.append(model.partial_fit(X, y, known))
@@ -492,9 +484,7 @@ def test_recoded_models_are_those_of_the_same_stream(kind, short_blocks):
         {},
     ):
         expected = HadamardRidge(**{"n_bits": 8, "feature_map": maps} | params)
-        expected.set_params(memory=40, warmup=20, random_state=3).partial_fit(
-            X, y, classes
-        )
+        expected.set_params(memory=40, warmup=20, random_state=3).partial_fit(X, y, classes)
         recoded = model.recoded(**params)
         assert_same_state(expected, recoded)
         assert_array_equal(recoded.weights_, expected.weights_)
@@ -541,9 +531,7 @@ PHASES = {
 }
 
 
-@pytest.mark.parametrize(
-    "n", [4, 16, 40]
-)  # in the warm-up, at the end of a block, in one
+@pytest.mark.parametrize("n", [4, 16, 40])  # in the warm-up, at the end of a block, in one
 @pytest.mark.parametrize("name", PHASES)
 def test_files_and_copies_learn_on(name, n, tmp_path, short_blocks):
     params = {"n_bits": 8, "random_state": 3} | PHASES[name]

@@ -324,9 +324,7 @@ def test_a_bit_does_not_depend_on_its_place(n_bits, batch_size):
 @pytest.mark.parametrize("codebook", KINDS)
 @quick
 @given(st.permutations(range(6)), st.integers(-(2**60), 2**60), st.booleans())
-def test_names_of_labels_do_not_matter_on_an_open_stream(
-    codebook, names, offset, strings
-):
+def test_names_of_labels_do_not_matter_on_an_open_stream(codebook, names, offset, strings):
     X, y = stream(n_labels=6)
     names = np.array([offset + 1000 * name for name in names])
     names = names.astype(str) if strings else names
@@ -339,9 +337,7 @@ def test_names_of_labels_do_not_matter_on_an_open_stream(
 
 
 @pytest.mark.parametrize("codebook", KINDS)
-@pytest.mark.parametrize(
-    "names", [np.array([-7, 0, 5, 10**12]), np.array(["a", "ab", "b", "ä"])]
-)
+@pytest.mark.parametrize("names", [np.array([-7, 0, 5, 10**12]), np.array(["a", "ab", "b", "ä"])])
 def test_names_of_labels_do_not_matter_to_fit_if_their_order_stays(codebook, names):
     X, y = stream()
     model = HMOH(6, codebook=codebook, random_state=1).fit(X, y)

@@ -47,9 +47,7 @@ def test_an_unknown_kind_is_refused_with_the_known_ones(kind):
 
 @pytest.mark.parametrize("codebook", KINDS)
 @pytest.mark.parametrize("n_bits", [4, 5])
-def test_every_label_has_its_own_column_and_growth_uses_the_upper_half(
-    codebook, n_bits
-):
+def test_every_label_has_its_own_column_and_growth_uses_the_upper_half(codebook, n_bits):
     book = Codebook(n_bits, codebook, None, 0)
     first = book.order
     for label in range(40):
@@ -78,12 +76,8 @@ def test_targets_are_distinct_hadamard_columns_where_the_lengths_agree(codebook,
     assert len(given) == 10 and given <= columns
 
 
-@pytest.mark.parametrize(
-    "n_bits, n_labels", [(5, 3), (8, 10), (12, 10), (3, 4), (1, 2)]
-)
-def test_targets_are_signs_of_projected_columns_where_the_lengths_differ(
-    n_bits, n_labels
-):
+@pytest.mark.parametrize("n_bits, n_labels", [(5, 3), (8, 10), (12, 10), (3, 4), (1, 2)])
+def test_targets_are_signs_of_projected_columns_where_the_lengths_differ(n_bits, n_labels):
     book = Codebook(n_bits, "random", n_labels, 7).add(list(range(n_labels)))
     H = naive.sylvester(book.order)
     assert book.order != n_bits and book.lsh.shape == (book.order, n_bits)
@@ -151,9 +145,7 @@ def test_spread_is_never_worse_than_random(seed):
 
 # With 4 bits many draws reach the best distance.
 @pytest.mark.parametrize("n_bits, n_labels", [(4, 5), (12, 6)])
-def test_spread_takes_the_smaller_sum_of_squared_inner_products_among_equals(
-    n_bits, n_labels
-):
+def test_spread_takes_the_smaller_sum_of_squared_inner_products_among_equals(n_bits, n_labels):
     def score(kind, seed):
         book = Codebook(n_bits, kind, n_labels, seed).add(list(range(n_labels)))
         T = np.stack(list(book.targets.values())).astype(int)
@@ -338,9 +330,7 @@ def test_adding_leaves_every_other_codebook_as_it_was(codebook, n_bits, n):
     assert targets[: n + 2] == list(plain(first.targets).values())
     third = first.add(list(range(200, 240)))
     assert shown(first) == first_shown
-    assert {
-        label: third.targets[label].tolist() for label in first_shown[0]
-    } == first_shown[0]
+    assert {label: third.targets[label].tolist() for label in first_shown[0]} == first_shown[0]
     assert shown(start.add([100, 101])) == first_shown
 
 
@@ -348,9 +338,7 @@ def test_adding_leaves_every_other_codebook_as_it_was(codebook, n_bits, n):
 @pytest.mark.parametrize("n_bits", [4, 6, 8])
 @pytest.mark.parametrize("n", [3, 8, 15, 16, 31])
 @pytest.mark.parametrize("n_failed", [1, 20])
-def test_labels_of_a_call_that_failed_take_no_targets(
-    codebook, n_bits, n, n_failed, monkeypatch
-):
+def test_labels_of_a_call_that_failed_take_no_targets(codebook, n_bits, n, n_failed, monkeypatch):
     X, _ = stream(70)
     spared = HMOH(n_bits, codebook=codebook, random_state=0)
     failed = HMOH(n_bits, codebook=codebook, random_state=0)
@@ -421,9 +409,7 @@ def test_many_known_labels_have_the_targets_of_a_plain_product(n_bits, n_labels)
     st.lists(st.integers(0, 120), max_size=150),
     st.sets(st.integers(0, 149), max_size=9),
 )
-def test_targets_do_not_depend_on_the_calls_that_bring_the_labels(
-    codebook, n_bits, labels, cuts
-):
+def test_targets_do_not_depend_on_the_calls_that_bring_the_labels(codebook, n_bits, labels, cuts):
     once = Codebook(n_bits, codebook, None, 3).add(labels)
     each = Codebook(n_bits, codebook, None, 3)
     for label in labels:
@@ -431,9 +417,7 @@ def test_targets_do_not_depend_on_the_calls_that_bring_the_labels(
     parts = Codebook(n_bits, codebook, None, 3)
     for start, stop in itertools.pairwise([0, *sorted(cuts), 150]):
         parts = parts.add(labels[start:stop])
-    copied = (
-        Codebook(n_bits, codebook, None, 3).add(labels[:50]).copy().add(labels[50:])
-    )
+    copied = Codebook(n_bits, codebook, None, 3).add(labels[:50]).copy().add(labels[50:])
     assert shown(once) == shown(each) == shown(parts) == shown(copied)
 
 
@@ -585,9 +569,7 @@ def test_bits_are_counted_also_by_a_numpy_that_has_no_function_for_it(monkeypatc
 
 @pytest.mark.parametrize("codebook", KINDS)
 @pytest.mark.parametrize("n_bits, n_labels", [(8, 6), (16, 10), (64, 10)])
-def test_multi_label_targets_keep_majorities_and_balance_by_their_ties(
-    codebook, n_bits, n_labels
-):
+def test_multi_label_targets_keep_majorities_and_balance_by_their_ties(codebook, n_bits, n_labels):
     X, Y = multi_stream(200, n_labels=n_labels)
     model = HMOH(n_bits, codebook=codebook, random_state=0).fit(X, Y)
     assert list(model.targets_) == list(range(n_labels))
@@ -639,18 +621,14 @@ def test_fused_codes_keep_majorities_of_the_aligned_targets(codebook, n_bits):
     # The labels have the same targets in the paper's order, but many sets have others.
     paper = HMOH(n_bits, **params).fit(X, Y)
     assert plain(paper.targets_) == plain(model.targets_)
-    pairs = [
-        (target, paper.label_set_targets_[labels]) for labels, target in sets.items()
-    ]
+    pairs = [(target, paper.label_set_targets_[labels]) for labels, target in sets.items()]
     n_other = sum(not np.array_equal(*pair) for pair in pairs)
     assert n_other > len(sets) / 5
 
 
 @pytest.mark.parametrize("codebook", KINDS)
 @pytest.mark.parametrize("n_bits, n_labels", [(8, 6), (16, 10), (64, 10)])
-def test_where_nothing_is_aligned_fused_codes_are_fused_columns(
-    codebook, n_bits, n_labels
-):
+def test_where_nothing_is_aligned_fused_codes_are_fused_columns(codebook, n_bits, n_labels):
     X, Y = multi_stream(200, n_labels=n_labels)
     a, b = (
         HMOH(n_bits, codebook=codebook, fuse=fuse, random_state=0).fit(X, Y)
@@ -672,9 +650,7 @@ FUSED_BEFORE = {
 
 def test_fused_columns_are_what_they_were_before_there_was_a_choice():
     book = Codebook(5, "random", 6, 0).add(list(range(6)))
-    assert (
-        plain(book.add_sets(list(FUSED_BEFORE)).targets).items() >= FUSED_BEFORE.items()
-    )
+    assert plain(book.add_sets(list(FUSED_BEFORE)).targets).items() >= FUSED_BEFORE.items()
     codes = plain(book.add_sets(list(FUSED_BEFORE), "codes").targets)
     assert not codes.items() >= FUSED_BEFORE.items()
 
@@ -686,9 +662,7 @@ def test_fused_columns_are_what_they_were_before_there_was_a_choice():
     st.sampled_from(["columns", "codes"]),
     st.sampled_from([16, 12]),
 )
-def test_ties_are_drawn_once_per_set_whatever_the_order_of_arrival(
-    order, cuts, fuse, n_bits
-):
+def test_ties_are_drawn_once_per_set_whatever_the_order_of_arrival(order, cuts, fuse, n_bits):
     X, Y = multi_stream(n_labels=10)
     params = {"n_bits": n_bits, "fuse": fuse, "random_state": 0}
     model = HMOH(**params).fit(X, Y)

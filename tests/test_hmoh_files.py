@@ -53,9 +53,7 @@ def test_learning_goes_on_from_a_file_exactly_where_it_stopped(name, n, tmp_path
 
 def test_a_loaded_model_has_the_same_parameters(tmp_path):
     X, y = stream()
-    model = HMOH(9, RBF(8, 3.0, True), "spread", True, 50, 2, 0.5, 7, 20, 1, 5).fit(
-        X, y
-    )
+    model = HMOH(9, RBF(8, 3.0, True), "spread", True, 50, 2, 0.5, 7, 20, 1, 5).fit(X, y)
     model.save(tmp_path / "m.npz")
     loaded = HMOH.load(tmp_path / "m.npz", feature_map=RBF())
     assert repr(loaded) == repr(model)
@@ -84,9 +82,7 @@ def test_classes_named_late_do_not_change_what_a_file_gives_back(tmp_path):
         ("memory", 9),
     ],
 )
-def test_a_parameter_changed_on_the_way_cannot_slip_through_a_file(
-    name, value, tmp_path
-):
+def test_a_parameter_changed_on_the_way_cannot_slip_through_a_file(name, value, tmp_path):
     X, y = stream(n_labels=12)
     model = HMOH(8, random_state=0).partial_fit(X, y).set_params(**{name: value})
     try:
@@ -315,9 +311,7 @@ def test_loading_a_spread_model_does_not_draw_again(params, tmp_path, monkeypatc
 
 @pytest.mark.parametrize("n_bits", [4, 6])
 @pytest.mark.parametrize("kind", ["random", "ordered", "spread"])
-def test_a_new_class_after_loading_gets_the_target_it_would_have_got(
-    kind, n_bits, tmp_path
-):
+def test_a_new_class_after_loading_gets_the_target_it_would_have_got(kind, n_bits, tmp_path):
     X = np.eye(20)
     y = np.arange(20)
     for n in range(1, 20):
@@ -347,9 +341,7 @@ def assert_not_loaded(path, kind=HMOH):
     gc.collect()  # a file left open warns here
 
 
-@pytest.mark.parametrize(
-    "share", [0, 0.001, 0.01, 0.1, 0.3, 0.5, 0.7, 0.9, 0.99, 0.999]
-)
+@pytest.mark.parametrize("share", [0, 0.001, 0.01, 0.1, 0.3, 0.5, 0.7, 0.9, 0.99, 0.999])
 def test_a_cut_file_is_a_value_error(tmp_path, share):
     path = saved(tmp_path)
     content = path.read_bytes()
@@ -462,9 +454,7 @@ def test_a_map_that_cannot_be_filled_is_an_error(tmp_path, loaded_with):
         ([UnitLength(), RBF(8)], "pass a list of 2 new maps."),
     ],
 )
-def test_a_file_without_a_map_or_with_a_list_says_what_to_pass(
-    tmp_path, saved_with, way
-):
+def test_a_file_without_a_map_or_with_a_list_says_what_to_pass(tmp_path, saved_with, way):
     path = saved(tmp_path, feature_map=saved_with)
     with pytest.raises(ValueError) as caught:
         HMOH.load(path, feature_map=RBF(8))
@@ -527,9 +517,7 @@ def test_an_unfitted_model_cannot_be_saved(tmp_path):
 
 @pytest.mark.parametrize("broken", [(np, "savez"), (os, "replace")])
 @pytest.mark.parametrize("error", [OSError, KeyboardInterrupt])
-def test_a_failing_save_leaves_the_old_file_and_no_other(
-    tmp_path, monkeypatch, broken, error
-):
+def test_a_failing_save_leaves_the_old_file_and_no_other(tmp_path, monkeypatch, broken, error):
     path = saved(tmp_path)
     before = path.read_bytes()
 

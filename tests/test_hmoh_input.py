@@ -267,9 +267,7 @@ for table, error in [(WRONG_KINDS, TypeError), (WRONG_VALUES, ValueError)]:
 
 @pytest.mark.parametrize("name, value, error", IMPOSSIBLE)
 @pytest.mark.parametrize("call", ["fit", "partial_fit"])
-def test_impossible_parameters_are_explained_and_nothing_is_begun(
-    name, value, error, call
-):
+def test_impossible_parameters_are_explained_and_nothing_is_begun(name, value, error, call):
     model = HMOH(**{name: value})
     with pytest.raises(error) as caught:
         getattr(model, call)(X0, Y0)
@@ -411,9 +409,7 @@ class Fused(Affine):
 @pytest.mark.parametrize("begun", [0, 5, 30])  # unfitted, in the warm-up, learning
 @pytest.mark.parametrize("left", [0, 1, 2])
 @pytest.mark.parametrize("call", ["partial_fit", "fit"])
-def test_a_map_that_fails_midway_leaves_the_model_as_it_was(
-    monkeypatch, error, begun, left, call
-):
+def test_a_map_that_fails_midway_leaves_the_model_as_it_was(monkeypatch, error, begun, left, call):
     # Small blocks, so that some were learned from when the map fails.
     monkeypatch.setattr(hmoh, "BLOCK_ROWS", 14)
     X, y = stream(integer=True, n_labels=12)

@@ -296,12 +296,8 @@ def is_free(lock):
 
 
 # An interrupt that comes while Python removes an object is only reported. The call then goes on.
-may_be_ignored = pytest.mark.filterwarnings(
-    "ignore::pytest.PytestUnraisableExceptionWarning"
-)
-needs_timer = pytest.mark.skipif(
-    not hasattr(signal, "setitimer"), reason="needs setitimer"
-)
+may_be_ignored = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+needs_timer = pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="needs setitimer")
 
 
 @needs_jit
@@ -309,9 +305,7 @@ needs_timer = pytest.mark.skipif(
 @may_be_ignored
 @pytest.mark.parametrize("memory", [None, 50, "auto"])
 @pytest.mark.parametrize("batch_size", [1, 3])
-def test_an_interrupt_between_or_in_single_samples_loses_and_doubles_nothing(
-    memory, batch_size
-):
+def test_an_interrupt_between_or_in_single_samples_loses_and_doubles_nothing(memory, batch_size):
     X, _ = stream(4000, 40)
     y = np.arange(4000) // 9  # new labels all the time
     params = {"memory": memory, "batch_size": batch_size, "random_state": 0}

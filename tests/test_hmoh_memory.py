@@ -45,9 +45,7 @@ def assert_near(weights, expected):
 # ---- agrees with naive ---------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "memory", [1, 2, 7, 999, 1000, 1001, 2500, 10**6, "auto", None]
-)
+@pytest.mark.parametrize("memory", [1, 2, 7, 999, 1000, 1001, 2500, 10**6, "auto", None])
 def test_every_average_begins_to_forget_at_the_end_of_a_run(memory):
     run, shift, ends, growth, keep = hmoh._horizons(memory)
     expected = hmoh.HORIZONS if memory == "auto" else [memory]
@@ -278,9 +276,7 @@ def test_threads_give_the_same_state(memory):
 
 @pytest.mark.parametrize("memory", MEMORIES)
 @pytest.mark.parametrize("n", [9, 10, 25, 85, 199])
-def test_a_saved_average_goes_on_in_the_middle_of_a_run(
-    memory, n, short_runs, tmp_path
-):
+def test_a_saved_average_goes_on_in_the_middle_of_a_run(memory, n, short_runs, tmp_path):
     X, y = stream(200)
     model = HMOH(9, memory=memory, random_state=0).partial_fit(X[:n], y[:n])
     model.save(tmp_path / "m.npz")

@@ -41,9 +41,7 @@ def test_the_checks_of_scikit_learn_pass_but_for_the_declared(estimator):
         # The classes do not inherit from scikit-learn's, so that their files do not need it.
         warnings.simplefilter("ignore")
         results = check_estimator(estimator, on_fail=None, on_skip=None)
-    failed = {
-        r["check_name"]: r["exception"] for r in results if r["status"] == "failed"
-    }
+    failed = {r["check_name"]: r["exception"] for r in results if r["status"] == "failed"}
     assert len(results) >= 40
     assert set(failed) == set(DECLARED[type(estimator).__name__]), failed
     for error in failed.values():
@@ -61,9 +59,7 @@ class Frame:
         return np.asarray(self._X, dtype)
 
 
-@pytest.mark.parametrize(
-    "make", [lambda: HMOH(8, random_state=0), lambda: RBF(8), UnitLength]
-)
+@pytest.mark.parametrize("make", [lambda: HMOH(8, random_state=0), lambda: RBF(8), UnitLength])
 def test_columns_in_another_order_are_refused(make):
     X, y = stream(d=3)
     model = make().fit(Frame(X, ["a", "b", "c"]), y)

@@ -52,9 +52,7 @@ def assert_helpful(error, *words):
 # ---- agrees with naive ---------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "n_anchors, divisor", [(1, 10.0), (7, 6), (29, 0.5), (30, np.float32(2))]
-)
+@pytest.mark.parametrize("n_anchors, divisor", [(1, 10.0), (7, 6), (29, 0.5), (30, np.float32(2))])
 @pytest.mark.parametrize("d", [1, 4, 33])
 def test_rbf_agrees_with_naive(n_anchors, divisor, d):
     X, new = samples(30, d), samples(20, d, seed=1)
@@ -120,9 +118,7 @@ def test_exponents_agree_with_naive(n, m, d, scale, offset, unit):
 def blobs(n_blobs=6, n_each=5, d=4):
     """Return rows in tight groups that are far apart, shuffled, and the means of the groups."""
     rng = np.random.default_rng(0)
-    groups = 100 * rng.normal(size=(n_blobs, 1, d)) + rng.normal(
-        size=(n_blobs, n_each, d)
-    )
+    groups = 100 * rng.normal(size=(n_blobs, 1, d)) + rng.normal(size=(n_blobs, n_each, d))
     groups = groups.astype(np.float32)
     return rng.permutation(groups.reshape(-1, d)), groups.mean(axis=1)
 
@@ -156,9 +152,7 @@ def test_added_rows_agree_with_naive(n, m, d):
 
 
 @pytest.mark.parametrize("n_drawn, most", [(2, 256), (4, 256), (4, 1)])
-def test_blocks_of_rows_are_drawn_as_k_means_plus_plus_draws_them(
-    n_drawn, most, monkeypatch
-):
+def test_blocks_of_rows_are_drawn_as_k_means_plus_plus_draws_them(n_drawn, most, monkeypatch):
     monkeypatch.setattr(kernels, "MOST_DRAWN", most)
     # Two rows are near each other. If the first of them is kept, the second hardly is.
     X = np.array([[0, 0], [0.2, 0], [2, 0], [0, 3], [1, 1]], np.float32)
@@ -199,9 +193,7 @@ class NotedDraws:
 
 @pytest.mark.parametrize("most", [3, 256])
 @pytest.mark.parametrize("seed", range(8))
-def test_a_row_of_a_block_is_kept_by_its_distances_now_and_before(
-    seed, most, monkeypatch
-):
+def test_a_row_of_a_block_is_kept_by_its_distances_now_and_before(seed, most, monkeypatch):
     monkeypatch.setattr(kernels, "MOST_DRAWN", most)
     X = samples(40, 2)
     draws = NotedDraws(seed)
@@ -283,9 +275,7 @@ def test_k_means_is_seeded_and_looks_at_five_rows_for_an_anchor():
 @pytest.mark.parametrize("n_distinct", [2, 3, 20])
 def test_k_means_of_fewer_different_rows_than_anchors_takes_some_twice(n_distinct):
     X = np.repeat(samples(n_distinct), 20, axis=0)
-    rbf = RBF(30, anchors="kmeans", random_state=0).fit(
-        np.random.default_rng(0).permutation(X)
-    )
+    rbf = RBF(30, anchors="kmeans", random_state=0).fit(np.random.default_rng(0).permutation(X))
     nearest = naive.squared_distances(rbf.anchors_, X[::20]).min(axis=1)
     if n_distinct < 20:
         assert_allclose(nearest, 0, atol=1e-10)
@@ -356,9 +346,7 @@ def test_a_map_that_cannot_be_fitted_leaves_the_others_as_they_were():
 def test_rbf_is_scikit_learns_kernel(d):
     X, new = samples(60, d), samples(200, d, seed=1)
     rbf = RBF(25).fit(X)
-    expected = rbf_kernel(
-        new.astype(float), X[:25].astype(float), gamma=1 / (2 * rbf.eta2_)
-    )
+    expected = rbf_kernel(new.astype(float), X[:25].astype(float), gamma=1 / (2 * rbf.eta2_))
     assert_allclose(rbf.transform(new), expected, rtol=1e-4, atol=1e-6)
 
 
@@ -377,12 +365,8 @@ def test_unit_length_is_scikit_learns_normalize_of_centred_rows(offset):
 
 
 @quick
-@given(
-    st.integers(0, 2**31), st.integers(1, 12), st.integers(1, 8), st.floats(0.1, 100)
-)
-def test_features_lie_between_0_and_1_and_are_1_at_the_anchor(
-    seed, n_anchors, d, divisor
-):
+@given(st.integers(0, 2**31), st.integers(1, 12), st.integers(1, 8), st.floats(0.1, 100))
+def test_features_lie_between_0_and_1_and_are_1_at_the_anchor(seed, n_anchors, d, divisor):
     X = samples(15, d, seed)
     rbf = RBF(n_anchors, divisor).fit(X)
     Z = rbf.transform(X)
@@ -404,9 +388,7 @@ def test_rounding_makes_no_feature_of_many_rows_larger_than_1(divisor):
     st.permutations(range(6)),
     st.sampled_from([0.5, -1, -64, 1024]),
 )
-def test_rbf_does_not_depend_on_the_order_sign_or_unit_of_the_features(
-    columns, anchors, factor
-):
+def test_rbf_does_not_depend_on_the_order_sign_or_unit_of_the_features(columns, anchors, factor):
     X = samples()
     Z = RBF(6).fit(X).transform(X)
     turned = X.copy()
@@ -425,9 +407,7 @@ def test_far_from_the_origin_no_digits_are_lost(offset, center):
     )
     rbf = RBF(25, center=center).fit(X)
     assert rbf.eta2_ == pytest.approx(naive.eta2(X, 25, 10), rel=1e-6)
-    assert_allclose(
-        rbf.transform(new), naive.rbf(new, X[:25], rbf.eta2_) - rbf.mean_, atol=1e-5
-    )
+    assert_allclose(rbf.transform(new), naive.rbf(new, X[:25], rbf.eta2_) - rbf.mean_, atol=1e-5)
 
 
 @pytest.mark.parametrize("offset", [0, 10, 1000])
@@ -464,9 +444,7 @@ def test_unit_length_of_tiny_or_huge_features_is_right_or_an_error(scale):
 
 
 # Compiled code gives no warnings. With the JIT off, the loop over numbers does.
-overflow_in_the_loop = pytest.mark.filterwarnings(
-    "ignore:overflow encountered in scalar"
-)
+overflow_in_the_loop = pytest.mark.filterwarnings("ignore:overflow encountered in scalar")
 
 
 @overflow_in_the_loop
@@ -494,9 +472,7 @@ def by_loop_and_by_product(rbf, X, monkeypatch):
 @pytest.mark.parametrize(
     "scale, offset", [(1, 0), (1, -3000), (1e-30, 0), (1e-30, 1e-29), (1e30, 0)]
 )
-def test_few_rows_have_the_features_of_many(
-    n_anchors, center, d, scale, offset, monkeypatch
-):
+def test_few_rows_have_the_features_of_many(n_anchors, center, d, scale, offset, monkeypatch):
     X = (samples(40, d) * scale + offset).astype(np.float32)
     rbf = RBF(n_anchors, center=center).fit(X)
     few, many = by_loop_and_by_product(rbf, X[:20], monkeypatch)
@@ -553,9 +529,7 @@ def test_rows_do_not_depend_on_each_other(mapping):
 @given(st.integers(0, 2**31), st.floats(-100, 100), st.integers(1, 6))
 def test_unit_length_rows_have_length_one(seed, offset, d):
     X = samples(10, d, seed) + np.float32(offset)
-    assert_allclose(
-        np.linalg.norm(UnitLength().fit(X).transform(X), axis=1), 1, rtol=1e-5
-    )
+    assert_allclose(np.linalg.norm(UnitLength().fit(X).transform(X), axis=1), 1, rtol=1e-5)
 
 
 @pytest.mark.parametrize("value", [0.5, -0.5, 1e-30, -1e30])
@@ -642,9 +616,7 @@ def test_features_of_any_form_work(form, mapping):
 def test_features_that_can_become_an_array_work(mapping):
     X = samples()
     expected = clone(mapping).fit(X).transform(X)
-    assert_array_equal(
-        clone(mapping).fit(memoryview(X)).transform(memoryview(X)), expected
-    )
+    assert_array_equal(clone(mapping).fit(memoryview(X)).transform(memoryview(X)), expected)
 
 
 @pytest.mark.parametrize("dtype", [np.uint8, np.int64, np.float16, bool])
@@ -666,10 +638,7 @@ def test_a_state_makes_another_map_equal(mapping, fitted, tmp_path):
     if fitted:
         mapping.fit(X)
     state = mapping.get_state()
-    assert all(
-        isinstance(value, np.ndarray) and value.dtype != object
-        for value in state.values()
-    )
+    assert all(isinstance(value, np.ndarray) and value.dtype != object for value in state.values())
     np.savez(tmp_path / "state.npz", **state)
     with np.load(tmp_path / "state.npz", allow_pickle=False) as file:
         twin = blank(mapping)
@@ -851,9 +820,7 @@ def test_features_follow_from_the_attributes_of_the_moment(change, n_rows, cente
 @pytest.mark.parametrize("mapping", MAPS, ids=repr)
 def test_pickling(mapping):
     mapping = clone(mapping).fit(X0)
-    assert_array_equal(
-        pickle.loads(pickle.dumps(mapping)).transform(X0), mapping.transform(X0)
-    )
+    assert_array_equal(pickle.loads(pickle.dumps(mapping)).transform(X0), mapping.transform(X0))
 
 
 # ---- scikit-learn --------------------------------------------------------------------
@@ -865,9 +832,7 @@ def test_maps_work_in_a_pipeline():
     unit = UnitLength().fit(X)
     expected = RBF(6).fit(unit.transform(X)).transform(unit.transform(new))
     assert_array_equal(pipeline.transform(new), expected)
-    assert clone(pipeline).set_params(rbf__n_anchors=4).fit_transform(
-        X, None
-    ).shape == (30, 4)
+    assert clone(pipeline).set_params(rbf__n_anchors=4).fit_transform(X, None).shape == (30, 4)
     union = FeatureUnion([("unit", UnitLength()), ("rbf", RBF(6))]).fit(X, np.zeros(30))
     assert union.transform(new).shape == (30, 10)
 
@@ -880,9 +845,7 @@ def test_scikit_learn_conventions(mapping):
         check_is_fitted(twin)
     assert twin.fit(X0, np.zeros(30)) is twin
     check_is_fitted(twin)
-    assert_array_equal(
-        clone(mapping).fit_transform(X0, np.zeros(30)), twin.transform(X0)
-    )
+    assert_array_equal(clone(mapping).fit_transform(X0, np.zeros(30)), twin.transform(X0))
 
 
 @pytest.mark.parametrize("mapping", MAPS, ids=repr)

@@ -157,9 +157,7 @@ def test_the_value_at_a_share_of_the_stream_is_that_of_the_nearest_checkpoint():
 
 def test_a_gain_is_the_mean_over_lengths_over_the_best_at_each():
     records = seeds("HMOH", [0.6, 0.66], n_bits=8) + seeds("HMOH", [0.9] * 2, n_bits=16)
-    records += seeds("MIHash", [0.5] * 2, n_bits=8) + seeds(
-        "BSODH", [0.4] * 2, n_bits=8
-    )
+    records += seeds("MIHash", [0.5] * 2, n_bits=8) + seeds("BSODH", [0.4] * 2, n_bits=8)
     records += seeds("MIHash", [0.5] * 2, n_bits=16)
     # The best by its mean is the best for all seeds.
     records += seeds("BSODH", [0.4, 0.8], n_bits=16)
@@ -335,9 +333,7 @@ def test_a_fault_of_the_method_and_one_of_the_evaluation_are_both_named():
     records = seeds("HMOH", [0.8] * 2, **cast)
     spec = entry(VALUE, 0.7, published={"metric": "mAP int8"})
     assert from_records(spec, records).published is None
-    sample = from_records(
-        spec, records + seeds("HMOH", [0.9] * 2, published=True, **cast)
-    )
+    sample = from_records(spec, records + seeds("HMOH", [0.9] * 2, published=True, **cast))
     assert sample.published.tolist() == [0.7, 0.7]
     method, evaluation = sample.faults
     assert method.startswith("HMOH: ")

@@ -62,9 +62,7 @@ def make_labels(rng, n_rows, kind):
         return rng.choice([-5, 0, 7, 10**12], n_rows)
     if kind == "strings":
         return rng.choice(["", "ant", "bee", "camel"], n_rows)
-    n_labels, share = (
-        (3, 0.4) if kind == "sets" else (70, 0.05)
-    )  # 70 do not fit one word
+    n_labels, share = (3, 0.4) if kind == "sets" else (70, 0.05)  # 70 do not fit one word
     labels = (rng.random((n_rows, n_labels)) < share).astype(int)
     labels[-1] = 0  # an item may have no label at all
     return labels
@@ -97,9 +95,7 @@ def naive_queries(case):
 
 
 def stable_map(case, **options):
-    return mean_average_precision(
-        *case[:4], n_bits=case.n_bits, ties="stable", **options
-    )
+    return mean_average_precision(*case[:4], n_bits=case.n_bits, ties="stable", **options)
 
 
 def assert_same(a, b):
@@ -138,18 +134,14 @@ def test_histogram_agrees_with_naive(n_bits, kind):
 @every_case
 def test_stable_map_agrees_with_naive(n_bits, kind):
     case = make_case(n_bits, kind)
-    ranked = [
-        [hits[j] for j in naive.stable_ranking(d)] for d, hits in naive_queries(case)
-    ]
+    ranked = [[hits[j] for j in naive.stable_ranking(d)] for d, hits in naive_queries(case)]
     for normalize, top in product(NORMALIZE, (None, 1, 5, 1000)):
         scores = [naive.average_precision(hits, normalize, top) for hits in ranked]
         if all(score is None for score in scores):
             with pytest.raises(ValueError, match="relevant"):
                 stable_map(case, normalize=normalize, top=top)
         else:
-            assert_near(
-                stable_map(case, normalize=normalize, top=top), naive.mean(scores)
-            )
+            assert_near(stable_map(case, normalize=normalize, top=top), naive.mean(scores))
 
 
 @every_case
@@ -195,8 +187,7 @@ def test_expected_map_is_the_mean_over_all_tie_orders(distances, normalize):
     h = hamming_histogram(*relevance_case(distances, patterns, n_bits=6))
     for top in [None, *range(1, len(distances) + 2)]:
         scores = [
-            naive.expected_average_precision(distances, hits, normalize, top)
-            for hits in patterns
+            naive.expected_average_precision(distances, hits, normalize, top) for hits in patterns
         ]
         assert_near(h.mean_average_precision(top, normalize, per_query=True), scores)
         assert_near(h.mean_average_precision(top, normalize), naive.mean(scores))
@@ -207,10 +198,7 @@ def test_expected_precision_at_k_is_the_mean_over_all_tie_orders(distances):
     patterns = list(product([0, 1], repeat=len(distances)))
     h = hamming_histogram(*relevance_case(distances, patterns, n_bits=6))
     ks = range(1, len(distances) + 1)
-    scores = [
-        [naive.expected_precision_at_k(distances, hits, k) for k in ks]
-        for hits in patterns
-    ]
+    scores = [[naive.expected_precision_at_k(distances, hits, k) for k in ks] for hits in patterns]
     assert_near(h.precision_at_k(list(ks), per_query=True), scores)
     assert_near(h.precision_at_k(list(ks)), np.mean(scores, axis=0))
     assert_near(h.precision_at_k(2, per_query=True), [row[1] for row in scores])
@@ -223,8 +211,7 @@ def written_out(n, hits, top):
     for size, good in zip(n, hits, strict=True):
         m = (good - 1) / (size - 1) if size > 1 else 0
         terms += [
-            good / size * (N_hits + 1 + j * m) / (N + j + 1)
-            for j in range(min(size, top - N))
+            good / size * (N_hits + 1 + j * m) / (N + j + 1) for j in range(min(size, top - N))
         ]
         N, N_hits = N + size, N_hits + good
     return math.fsum(terms)
@@ -241,9 +228,7 @@ def written_out(n, hits, top):
 def test_expected_map_stays_exact_for_huge_ties(n, hits):
     h = HammingHistogram(np.array([n]), np.array([hits]))
     for top in (50, 60_000, sum(n)):
-        assert_near(
-            h.mean_average_precision(top), written_out(n, hits, top) / sum(hits)
-        )
+        assert_near(h.mean_average_precision(top), written_out(n, hits, top) / sum(hits))
 
 
 @pytest.mark.parametrize("a", [0, 1, 30, 62, 63, 64, 65, 1000, 10**6, 10**9, 10**15])
@@ -336,8 +321,7 @@ def test_map_agrees_with_scikit_learn_where_nothing_ties():
 def stable_argsort_map(case, normalize, top):
     """What published evaluation code does: sort, look up, divide."""
     bits = [
-        np.unpackbits(codes, axis=1, count=case.n_bits, bitorder="little")
-        for codes in case[:2]
+        np.unpackbits(codes, axis=1, count=case.n_bits, bitorder="little") for codes in case[:2]
     ]
     order = np.argsort((bits[0][:, None] != bits[1]).sum(axis=2), axis=1, kind="stable")
     hits = case.db_labels[order] == case.query_labels[:, None]
@@ -395,18 +379,14 @@ def test_faiss_reads_the_same_codes(n_bits):
         )
         hits = [
             np.mean(case.db_labels[found[a:b]] == label) if b > a else 0.0
-            for a, b, label in zip(
-                limits[:-1], limits[1:], case.query_labels, strict=True
-            )
+            for a, b, label in zip(limits[:-1], limits[1:], case.query_labels, strict=True)
         ]
         assert_near(h.precision_at_radius(radius), np.mean(hits))
 
 
 # ---- properties ----------------------------------------------------------------------
 
-quick = settings(
-    max_examples=40, deadline=None
-)  # a first call compiles, so no deadline
+quick = settings(max_examples=40, deadline=None)  # a first call compiles, so no deadline
 cases = st.builds(
     make_case,
     n_bits=st.integers(1, 70),
@@ -441,9 +421,7 @@ def test_shards_add_up(case, n_shards, rng):
 @given(cases, seeds)
 def test_order_of_the_database_does_not_matter(case, rng):
     order = rng.permutation(len(case.db_codes))
-    mixed = case._replace(
-        db_codes=case.db_codes[order], db_labels=case.db_labels[order]
-    )
+    mixed = case._replace(db_codes=case.db_codes[order], db_labels=case.db_labels[order])
     assert_same(hamming_histogram(*mixed), hamming_histogram(*case))
 
 
@@ -451,12 +429,8 @@ def test_order_of_the_database_does_not_matter(case, rng):
 @given(cases, seeds)
 def test_order_of_the_bits_does_not_matter(case, rng):
     order = rng.permutation(case.n_bits)
-    codes = (
-        np.unpackbits(codes, axis=1, bitorder="little")[:, order] for codes in case[:2]
-    )
-    assert_same(
-        hamming_histogram(*map(pack, codes), *case[2:]), hamming_histogram(*case)
-    )
+    codes = (np.unpackbits(codes, axis=1, bitorder="little")[:, order] for codes in case[:2])
+    assert_same(hamming_histogram(*map(pack, codes), *case[2:]), hamming_histogram(*case))
 
 
 @quick
@@ -469,17 +443,13 @@ def test_names_of_the_labels_do_not_matter(case, rng):
         old = np.unique(np.concatenate(case[2:4]))
         names = rng.permutation([f"class {k}" for k in range(len(old))])
         new = [names[np.searchsorted(old, labels)] for labels in case[2:4]]
-    assert_same(
-        hamming_histogram(*case[:2], *new, case.n_bits), hamming_histogram(*case)
-    )
+    assert_same(hamming_histogram(*case[:2], *new, case.n_bits), hamming_histogram(*case))
 
 
 @quick
 @given(cases, st.none() | st.integers(1, 30))
 def test_expected_map_is_a_mean_so_lies_between_best_and_worst_order(case, top):
-    one = case._replace(
-        query_codes=case.query_codes[:1], query_labels=case.query_labels[:1]
-    )
+    one = case._replace(query_codes=case.query_codes[:1], query_labels=case.query_labels[:1])
     hits = np.array(naive.relevances(one.query_labels[0], one.db_labels))
     assume(hits.any())
     best, worst = (
@@ -536,9 +506,7 @@ def test_merging_equal_items_does_not_matter(n_bits, kind):
         db_codes=np.tile(case.db_codes, (20, 1)),
         db_labels=np.concatenate([case.db_labels] * 20),
     )
-    few = hamming_histogram(
-        *case
-    )  # a few queries are not worth the sorting that finds equal items
+    few = hamming_histogram(*case)  # a few queries are not worth the sorting that finds equal items
     many = case._replace(
         query_codes=np.tile(case.query_codes, (100, 1)),
         query_labels=np.concatenate([case.query_labels] * 100),
@@ -710,12 +678,8 @@ def test_blocks_of_queries_do_not_matter(monkeypatch):
 def test_one_liner_is_the_histograms_map():
     case = make_case()
     for normalize, top in product(NORMALIZE, (None, 5)):
-        one_liner = mean_average_precision(
-            *case[:4], top=top, normalize=normalize, n_bits=12
-        )
-        assert one_liner == hamming_histogram(*case).mean_average_precision(
-            top, normalize
-        )
+        one_liner = mean_average_precision(*case[:4], top=top, normalize=normalize, n_bits=12)
+        assert one_liner == hamming_histogram(*case).mean_average_precision(top, normalize)
 
 
 def test_no_distance_saturates():
@@ -778,9 +742,7 @@ def memory_map(array, folder):
 
 
 @pytest.mark.parametrize("kind", ["integers", "many"])
-@pytest.mark.parametrize(
-    "form", [strided, reversed_rows, read_only, fortran, memory_map]
-)
+@pytest.mark.parametrize("form", [strided, reversed_rows, read_only, fortran, memory_map])
 def test_any_memory_layout_works(tmp_path, form, kind):
     case = make_case(65, kind)
     other = Case(*(form(array, tmp_path) for array in case[:4]), 65)
@@ -790,9 +752,7 @@ def test_any_memory_layout_works(tmp_path, form, kind):
         np.testing.assert_array_equal(a, b)
 
 
-@pytest.mark.parametrize(
-    "dtype", [bool, np.int8, np.uint8, np.int32, np.uint64, ">i4", list]
-)
+@pytest.mark.parametrize("dtype", [bool, np.int8, np.uint8, np.int32, np.uint64, ">i4", list])
 @pytest.mark.parametrize("shape", [(30,), (30, 70)], ids=["ids", "sets"])
 def test_any_form_of_integer_labels_works(shape, dtype):
     codes, labels = make_case().db_codes, np.random.default_rng(0).integers(0, 2, shape)
@@ -817,9 +777,7 @@ def test_strings_of_any_length_and_as_objects_work():
         short,
         objects,
     ):  # objects are what a pandas column of strings becomes
-        assert_same(
-            hamming_histogram(*other), HammingHistogram(h.items[:2], h.relevant[:2])
-        )
+        assert_same(hamming_histogram(*other), HammingHistogram(h.items[:2], h.relevant[:2]))
 
 
 @pytest.mark.parametrize("query_type", [np.int64, np.uint64])
@@ -828,9 +786,7 @@ def test_huge_labels_are_compared_exactly(query_type, db_type):
     # Hashes and database keys: neighbours above 2**53 are one number in float64.
     codes = np.zeros((4, 1), np.uint8)
     labels = np.arange(4) + 2**60
-    h = hamming_histogram(
-        codes, codes, labels.astype(query_type), labels.astype(db_type)
-    )
+    h = hamming_histogram(codes, codes, labels.astype(query_type), labels.astype(db_type))
     assert h.relevant[:, 0].tolist() == [1, 1, 1, 1]
 
 
@@ -862,9 +818,7 @@ LABELS = [0, 1, 0, 1]
 SETS = np.eye(4, dtype=int)
 
 
-def histogram(
-    query_codes=CODES, db_codes=CODES, query_labels=LABELS, db_labels=LABELS, **options
-):
+def histogram(query_codes=CODES, db_codes=CODES, query_labels=LABELS, db_labels=LABELS, **options):
     return hamming_histogram(query_codes, db_codes, query_labels, db_labels, **options)
 
 

@@ -78,9 +78,7 @@ def test_our_number_is_that_of_the_evaluator(name):
         top = top if name in AT_TOP else None
         options = AT_TOP.get(name) or ON_ALL[name]
         theirs = twin(*case, top)
-        assert ours(case, top=top, **options) == pytest.approx(
-            theirs, abs=1e-12, nan_ok=True
-        )
+        assert ours(case, top=top, **options) == pytest.approx(theirs, abs=1e-12, nan_ok=True)
         n_empty += np.isnan(theirs) or theirs == 0
     # The cases contain what the conventions differ in.
     assert 0 < n_empty < N_CASES / 2
@@ -140,9 +138,7 @@ def test_without_ties_every_order_gives_the_same_number(ties):
         bits = np.arange(n_items) < rng.permutation(n_items)[:, None]
         database = np.where(bits, 1, -1).astype(np.float32)
         queries = np.full((n_queries, n_items), -1, np.float32)
-        labels = [
-            make_labels(rng, n_rows, "several") for n_rows in (n_queries, n_items)
-        ]
+        labels = [make_labels(rng, n_rows, "several") for n_rows in (n_queries, n_items)]
         case = (queries, database, *labels)
         top = int(rng.integers(1, n_items))
         scores = 1 + n_items - evaluators.distances(queries, database)

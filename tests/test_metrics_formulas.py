@@ -154,9 +154,7 @@ def test_precision_and_recall_by_rank(distances):
     kept = [hits for hits in patterns if any(hits)]
     for k, *found in zip(ks, *h.precision_recall(ks), strict=True):
         precision = [naive.expected_precision_at_k(distances, hits, k) for hits in kept]
-        recall = [
-            naive.expected(naive.recall_at_k, distances, hits, k) for hits in kept
-        ]
+        recall = [naive.expected(naive.recall_at_k, distances, hits, k) for hits in kept]
         assert_near(found, [sum(precision) / len(kept), sum(recall) / len(kept)])
     precision, recall = h.precision_recall(ks, per_query=True)
     is_empty = ~np.array(patterns).any(axis=1)
@@ -394,9 +392,7 @@ def assert_all_same(a, b):
 
 def some_bits(seed, n_bits=12):
     rng = np.random.default_rng(seed)
-    bits = [
-        rng.integers(0, 2, (n, 1)) ^ (rng.random((n, n_bits)) < 0.2) for n in (6, 40)
-    ]
+    bits = [rng.integers(0, 2, (n, 1)) ^ (rng.random((n, n_bits)) < 0.2) for n in (6, 40)]
     labels = [rng.random((n, 4)) < 0.3 for n in (6, 40)]
     return rng, bits, labels
 

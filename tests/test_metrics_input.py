@@ -73,9 +73,7 @@ REFUSED = {
 }
 
 
-@pytest.mark.parametrize(
-    ("codes", "parts"), [(c, p) for c, *p in REFUSED.values()], ids=REFUSED
-)
+@pytest.mark.parametrize(("codes", "parts"), [(c, p) for c, *p in REFUSED.values()], ids=REFUSED)
 def test_pack_refuses_what_it_cannot_tell(codes, parts):
     with pytest.raises(ValueError) as caught:
         pack(codes)

@@ -34,9 +34,7 @@ def scores(n_bits, codebook="random", feature_map=None):
     return np.array(result)
 
 
-@pytest.mark.parametrize(
-    "n_bits, least", [(16, 0.815), (32, 0.83), (64, 0.84), (128, 0.842)]
-)
+@pytest.mark.parametrize("n_bits, least", [(16, 0.815), (32, 0.83), (64, 0.84), (128, 0.842)])
 def test_random_columns_reach_the_papers_row(n_bits, least):
     assert scores(n_bits).mean() >= least
 

@@ -256,9 +256,7 @@ def toy(tmp_path, monkeypatch):
     (root / "tests").mkdir(parents=True)
     (root / "toy.py").write_text(TOY)
     (root / "tests" / "test_toy.py").write_text(TOY_TEST)
-    (root / "pyproject.toml").write_text(
-        '[tool.pytest.ini_options]\npythonpath = ["."]\n'
-    )
+    (root / "pyproject.toml").write_text('[tool.pytest.ini_options]\npythonpath = ["."]\n')
     return root
 
 
@@ -323,9 +321,7 @@ def test_the_list_is_respected_and_a_stale_entry_is_reported(toy):
 
 
 def test_a_listed_mutant_is_not_tested_without_being_asked(toy):
-    (toy / "list.txt").write_text(
-        "# Nobody looks.\ntoy.py forget\n- known.add(None)\n+ pass\n"
-    )
+    (toy / "list.txt").write_text("# Nobody looks.\ntoy.py forget\n- known.add(None)\n+ pass\n")
     (toy / "tests" / "test_toy.py").write_text("def test_nothing():\n    pass\n")
     report, shown = run(toy, function="forget")
     assert shown == ["toy.py:17  known.discard(x) -> pass"]

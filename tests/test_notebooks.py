@@ -34,9 +34,7 @@ def outputs(notebook):
 
 
 def headings(notebook):
-    found = (
-        re.findall(r"^#+ (.+)$", cell.source, re.MULTILINE) for cell in notebook.cells
-    )
+    found = (re.findall(r"^#+ (.+)$", cell.source, re.MULTILINE) for cell in notebook.cells)
     return [heading for cell in found for heading in cell]
 
 
@@ -49,12 +47,8 @@ def test_committed_notebook_is_a_whole_run_in_the_paper_profile(path):
     nbformat.validate(notebook)
     cells = code_cells(notebook)
     assert [cell.execution_count for cell in cells] == list(range(1, len(cells) + 1))
-    assert [
-        output for output in outputs(notebook) if output.output_type == "error"
-    ] == []
-    assert [
-        output.text for output in outputs(notebook) if output.get("name") == "stderr"
-    ] == []
+    assert [output for output in outputs(notebook) if output.output_type == "error"] == []
+    assert [output.text for output in outputs(notebook) if output.get("name") == "stderr"] == []
     assert "widgets" not in notebook.metadata and path.stat().st_size < 500_000
     assert notebook.metadata.get("hmoh_profile") == "paper", "run make notebooks-update"
 
@@ -94,9 +88,7 @@ def test_readme_finds_every_table_and_figure_of_the_paper():
         numbers[kind] += map(int, listed.split(","))
     assert numbers == {"Table": list(range(1, 8)), "Figure": list(range(2, 32))}
     for kind, listed, name, section in rows:
-        there = headings(
-            nbformat.read(ROOT / "notebooks" / f"{name}.ipynb", as_version=4)
-        )
+        there = headings(nbformat.read(ROOT / "notebooks" / f"{name}.ipynb", as_version=4))
         assert section in there, f"{kind} {listed}: no section {section!r} in {name}"
 
 
@@ -140,9 +132,7 @@ def test_runs_from_a_clean_kernel_and_leaves_the_file(path, executed):
     notebook, before = executed(path)
     cells = code_cells(notebook)
     assert [cell.execution_count for cell in cells] == list(range(1, len(cells) + 1))
-    assert [
-        output.text for output in outputs(notebook) if output.get("name") == "stderr"
-    ] == []
+    assert [output.text for output in outputs(notebook) if output.get("name") == "stderr"] == []
     assert notebook.metadata["hmoh_profile"] == "quick" and path.read_bytes() == before
 
 
@@ -150,9 +140,7 @@ def test_runs_from_a_clean_kernel_and_leaves_the_file(path, executed):
 
 
 def write(path, *sources):
-    cells = [
-        new_code_cell(source, id=f"cell-{i:02d}") for i, source in enumerate(sources)
-    ]
+    cells = [new_code_cell(source, id=f"cell-{i:02d}") for i, source in enumerate(sources)]
     nbformat.write(new_notebook(cells=cells), path)
     return path
 
@@ -176,9 +164,7 @@ def test_bars_go_and_warnings_stay(text, left):
 
 def test_bars_on_stdout_stay():
     assert (
-        run_notebooks.without_bars(
-            new_output("stream", name="stdout", text="a\rb\n")
-        ).text
+        run_notebooks.without_bars(new_output("stream", name="stdout", text="a\rb\n")).text
         == "a\rb\n"
     )
 
@@ -193,9 +179,7 @@ def test_pictures_are_lighter_and_keep_the_colours_of_thin_lines():
     for i, style in enumerate(plots.METHOD_STYLE.values()):
         axes.errorbar(np.arange(9), np.random.default_rng(i).random(9), 0.1, **style)
     figure.savefig(file, format="png")
-    output = new_output(
-        "display_data", {"image/png": base64.b64encode(file.getvalue()).decode()}
-    )
+    output = new_output("display_data", {"image/png": base64.b64encode(file.getvalue()).decode()})
     raw = base64.b64decode(run_notebooks.lighter(output).data["image/png"])
     before, after = (
         np.asarray(Image.open(io.BytesIO(r)).convert("RGB")).astype(int)
@@ -203,13 +187,10 @@ def test_pictures_are_lighter_and_keep_the_colours_of_thin_lines():
     )
     assert len(raw) < len(file.getvalue())
     for style in plots.METHOD_STYLE.values():
-        pixels = (
-            before == [int(style["color"][i : i + 2], 16) for i in (1, 3, 5)]
-        ).all(axis=2)
+        pixels = (before == [int(style["color"][i : i + 2], 16) for i in (1, 3, 5)]).all(axis=2)
         assert pixels.any() and np.abs(before[pixels] - after[pixels]).max() <= 4
     assert (
-        run_notebooks.lighter(output).data["image/png"]
-        == base64.b64encode(raw).decode()
+        run_notebooks.lighter(output).data["image/png"] == base64.b64encode(raw).decode()
     )  # once is enough
     text = new_output("stream", text="1")
     assert run_notebooks.lighter(text) == text
@@ -242,10 +223,9 @@ def test_run_keeps_nothing_volatile(tmp_path, monkeypatch):
     ]
     assert all("execution" not in cell.metadata for cell in notebook.cells)
     assert set(notebook.metadata) == {"kernelspec", "language_info", "hmoh_profile"}
-    assert (
-        notebook.metadata.hmoh_profile == "quick"
-        and notebook.metadata.language_info == {"name": "python"}
-    )
+    assert notebook.metadata.hmoh_profile == "quick" and notebook.metadata.language_info == {
+        "name": "python"
+    }
 
 
 def test_progress_bars_are_shown_while_a_cell_runs(tmp_path, monkeypatch):
@@ -333,8 +313,7 @@ def test_a_figure_tag_without_a_picture_is_an_error(tmp_path, monkeypatch, capsy
     before = path.read_bytes()
     assert run_notebooks.main(["--update", str(path)]) == 1
     assert (
-        "01_none.ipynb: ValueError: cell cell-00 is tagged 'figure:blue'"
-        in capsys.readouterr().out
+        "01_none.ipynb: ValueError: cell cell-00 is tagged 'figure:blue'" in capsys.readouterr().out
     )
     assert path.read_bytes() == before
 
@@ -369,23 +348,14 @@ def test_a_failure_is_named_and_the_next_notebook_is_run(tmp_path, monkeypatch, 
     )  # of an earlier run
     before = bad.read_bytes(), good.read_bytes()
     assert (
-        run_notebooks.main(
-            ["--update", str(bad), str(tmp_path / "03_missing.ipynb"), str(good)]
-        )
+        run_notebooks.main(["--update", str(bad), str(tmp_path / "03_missing.ipynb"), str(good)])
         == 1
     )
     said = capsys.readouterr().out
-    assert (
-        said.count(
-            "01_bad.ipynb, cell 1 (cell-01): ZeroDivisionError: division by zero"
-        )
-        == 2
-    )
+    assert said.count("01_bad.ipynb, cell 1 (cell-01): ZeroDivisionError: division by zero") == 2
     assert "03_missing.ipynb" in said and "3 notebooks" in said and "2 failed" in said
     assert re.search(r"^02_good\.ipynb: \d+ s, build/good\.html$", said, re.MULTILINE)
-    assert [path.name for path in (tmp_path / "build" / "notebooks").iterdir()] == [
-        "02_good.ipynb"
-    ]
+    assert [path.name for path in (tmp_path / "build" / "notebooks").iterdir()] == ["02_good.ipynb"]
     assert "fine" in (tmp_path / "build" / "good.html").read_text(encoding="utf-8")
     assert (
         bad.read_bytes() == before[0] and good.read_bytes() != before[1]

@@ -53,9 +53,7 @@ def numbers(text):
 def values(text):
     """Return all numbers of an output, percentages as shares."""
     found = []
-    for word, percent in re.findall(
-        r"((?:\d[\d,]*\.?\d*|\.\d+)(?:e[-+]?\d+)?)( ?%)?", text
-    ):
+    for word, percent in re.findall(r"((?:\d[\d,]*\.?\d*|\.\d+)(?:e[-+]?\d+)?)( ?%)?", text):
         value = float(word.replace(",", ""))
         found.append(value / 100 if percent else value)
     return found
@@ -137,8 +135,7 @@ def is_known(label, row, method=None):
     named = [name for name in METHODS if label.startswith(name)]
     start = named[0] if named else method or ""
     return any(
-        line.startswith(start) and is_subsequence(row, known)
-        for line, known in output_lines()
+        line.startswith(start) and is_subsequence(row, known) for line, known in output_lines()
     )
 
 
@@ -272,9 +269,7 @@ def test_a_row_needs_its_order_its_method_and_one_line(monkeypatch):
         ("the paper", ".743 | .830 | .847 | .845 | .826 | .828", False),
     ]:
         assert is_known(label, numbers(row)) == expected, (label, row)
-    text = (
-        "| bits | 8 | 16 | 32 | 48 | seconds |\n| OKH | .1 | .2 (.3) | .4 | .5 | .6 |"
-    )
+    text = "| bits | 8 | 16 | 32 | 48 | seconds |\n| OKH | .1 | .2 (.3) | .4 | .5 | .6 |"
     ((label, row),) = table_rows(text)
     assert (label, [value for value, _ in row]) == ("OKH", [0.1, 0.2, 0.3, 0.4, 0.5])
     ((label, row),) = docstring_rows("mAP is .111 .222 .333\n.444 .555 .666 here")

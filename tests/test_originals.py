@@ -29,9 +29,7 @@ def folder(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(("name", "version"), FORMS)
-def test_the_papers_files_are_used_if_they_are_there(
-    name, version, folder, capsys, monkeypatch
-):
+def test_the_papers_files_are_used_if_they_are_there(name, version, folder, capsys, monkeypatch):
     # Small blocks, so that v7.3 is read in several.
     monkeypatch.setattr(originals, "ROWS", 64)
     own = folder / "own"
@@ -183,9 +181,7 @@ def test_text_and_cells_in_a_mat_file_are_refused(tmp_path):
         originals.read_mat(tmp_path / "b.mat", ["x"])
 
 
-@pytest.mark.parametrize(
-    "damage", ["line", "lines", "label", "letter", "empty", "none"]
-)
+@pytest.mark.parametrize("damage", ["line", "lines", "label", "letter", "empty", "none"])
 def test_damaged_nuswide_text_is_named(damage, folder):
     write_original("nuswide", "text", folder)
     bow = folder / "BoW_int.dat"
@@ -276,9 +272,7 @@ def point_to(monkeypatch, *urls):
     monkeypatch.setattr(originals.Original, "addresses", addresses)
 
 
-def test_fetch_takes_the_first_address_that_has_the_file(
-    folder, server, monkeypatch, capsys
-):
+def test_fetch_takes_the_first_address_that_has_the_file(folder, server, monkeypatch, capsys):
     served, address = server
     X, _ = write_original("cifar10", "5", served)
     (served / "page.mat").write_text("<!DOCTYPE html> log in, please")
@@ -363,9 +357,7 @@ def test_notes_of_older_versions_are_read(folder):
 
 @pytest.mark.parametrize("known", [False, True])
 @pytest.mark.parametrize("name", originals.ORIGINALS)
-def test_http_is_tried_last_and_only_with_a_checksum(
-    name, known, tmp_path, monkeypatch
-):
+def test_http_is_tried_last_and_only_with_a_checksum(name, known, tmp_path, monkeypatch):
     tried = []
 
     def fail(url, path):

@@ -110,13 +110,9 @@ def two(tmp_path):
     """Return the folder of a site of two small notebooks."""
     png = io.BytesIO()
     Image.new("RGB", (1500, 900), "blue").save(png, "PNG")
-    picture = new_output(
-        "display_data", {"image/png": base64.b64encode(png.getvalue()).decode()}
-    )
+    picture = new_output("display_data", {"image/png": base64.b64encode(png.getvalue()).decode()})
     counts = {"supported": 3, "contradicted": 0, "not testable here": 2}
-    table = new_output(
-        "display_data", {COUNTS_TYPE: counts, "text/html": "<p>table</p>"}
-    )
+    table = new_output("display_data", {COUNTS_TYPE: counts, "text/html": "<p>table</p>"})
     first = new_notebook(
         cells=[
             new_markdown_cell(
@@ -178,15 +174,9 @@ def test_index_shows_title_sentence_figure_verdicts_and_state(two):
         and "More is" not in first
     )
     assert (
-        "✓ 3 supported" in first
-        and "? 2 not testable here" in first
-        and "quick profile" in first
+        "✓ 3 supported" in first and "? 2 not testable here" in first and "quick profile" in first
     )
-    assert (
-        "It says, in short ..." in second
-        and "Not run yet." in second
-        and "<img" not in second
-    )
+    assert "It says, in short ..." in second and "Not run yet." in second and "<img" not in second
     assert "contradicted" not in first and "verdict" not in second
     with Image.open(two / "01_one.png") as thumbnail:
         assert thumbnail.size == (640, 384)  # in proportion
@@ -264,9 +254,7 @@ def main_part(text):
 
 
 def test_contents_list_the_headings_with_names_of_their_own():
-    source = (
-        "# Title\n\n## Same\n\ntext\n\n### `x` & $y$\n\n## Same\n\n#### too deep\n\n"
-    )
+    source = "# Title\n\n## Same\n\ntext\n\n### `x` & $y$\n\n## Same\n\n#### too deep\n\n"
     text = pages.page(new_notebook(cells=[new_markdown_cell(source)]))
     for around in (
         r"<aside class=.contents.>.*?</aside>",
@@ -287,10 +275,7 @@ def test_contents_list_the_headings_with_names_of_their_own():
 
 def test_a_page_without_headings_has_no_contents():
     text = pages.page(new_notebook(cells=[new_markdown_cell("# Title\n\nwords")]))
-    assert (
-        'class="contents"' not in text
-        and "with-contents" not in text.split("</style>")[1]
-    )
+    assert 'class="contents"' not in text and "with-contents" not in text.split("</style>")[1]
 
 
 @pytest.mark.parametrize(
@@ -331,10 +316,7 @@ def test_an_animation_in_an_output_moves_on_the_page(kind):
         assert animation.n_frames == 3
     # The card in the index shows the first frame.
     assert (
-        make_pages.first_figure(new_notebook(cells=cells))
-        .convert("RGB")
-        .getpixel((0, 0))[0]
-        > 200
+        make_pages.first_figure(new_notebook(cells=cells)).convert("RGB").getpixel((0, 0))[0] > 200
     )
 
 
@@ -355,10 +337,7 @@ def test_pictures_of_the_text_are_in_the_page(tmp_path):
     for kind, raw in [("gif", gif), ("png", png)]:
         source = f'src="data:image/{kind};base64,{base64.b64encode(raw).decode()}"'
         assert text.count(source) == 1
-    assert (
-        'src="../figures/none.png"' in text
-        and 'src="https://example.org/a.png"' in text
-    )
+    assert 'src="../figures/none.png"' in text and 'src="https://example.org/a.png"' in text
 
 
 def test_a_matrix_of_two_rows_stands_on_the_middle_of_the_line():
@@ -394,9 +373,7 @@ def luminance(colour):
     if len(digits) == 3:
         digits = "".join(2 * digit for digit in digits)
     shares = [int(digits[i : i + 2], 16) / 255 for i in (0, 2, 4)]
-    linear = [
-        c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in shares
-    ]
+    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in shares]
     return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
 
 
@@ -462,9 +439,7 @@ def course(tmp_path, monkeypatch):
     for name, text in written.items():
         (source / name).write_text(text)
     (source / "exercises" / "check.py").write_text("")
-    task = new_code_cell(
-        "raise NotImplementedError", metadata={"nbgrader": {"solution": True}}
-    )
+    task = new_code_cell("raise NotImplementedError", metadata={"nbgrader": {"solution": True}})
     words = new_markdown_cell(
         "# Exercise 1\n\n**You will learn** it.\n\n## A task\n\nDo [it](../../01_x.ipynb)."
     )
@@ -473,12 +448,8 @@ def course(tmp_path, monkeypatch):
             new_notebook(cells=[words, task]),
             source / f"exercises/{folder}/01_one.ipynb",
         )
-    nbformat.write(
-        new_notebook(cells=[words, task]), source / "exercises/student/02_two.ipynb"
-    )
-    nbformat.write(
-        new_notebook(cells=[new_markdown_cell("# X\n\nWords.")]), source / "01_x.ipynb"
-    )
+    nbformat.write(new_notebook(cells=[words, task]), source / "exercises/student/02_two.ipynb")
+    nbformat.write(new_notebook(cells=[new_markdown_cell("# X\n\nWords.")]), source / "01_x.ipynb")
     monkeypatch.setattr(make_pages, "NOTEBOOKS", source)
     found = make_pages.sources(source)
     assert list(found) == [
@@ -494,9 +465,7 @@ def course(tmp_path, monkeypatch):
         "exercises/solution/01_one",
     ]
     site = tmp_path / "build" / "site"
-    make_pages.build(
-        {name: make_pages.latest(path) for name, path in found.items()}, site
-    )
+    make_pages.build({name: make_pages.latest(path) for name, path in found.items()}, site)
     return site
 
 
@@ -536,9 +505,7 @@ def test_exercises_and_solutions_are_marked_and_know_each_other(course):
     assert "notebooks/exercises/student/01_one.ipynb" in student
     assert 'href="../solution/01_one.html"' in student
     assert 'href="../student/01_one.html"' in solution
-    assert "<b>Exercise, to solve.</b>" in alone and "../solution/" not in main_part(
-        alone
-    )
+    assert "<b>Exercise, to solve.</b>" in alone and "../solution/" not in main_part(alone)
     assert 'class="note"' not in (course / "01_x.html").read_text(encoding="utf-8")
 
 

@@ -127,9 +127,7 @@ def test_columns_of_a_symmetric_product_are_completed(n_columns):
 @pytest.mark.parametrize("n_bits", [1, 5, 16, 140])
 def test_adapt_hash_agrees_with_the_formula(n_bits):
     X, y = classes()
-    start = (
-        make(AdaptHash, n_bits=n_bits).fit(X[:1], y[:1]).weights_
-    )  # one sample makes no pair
+    start = make(AdaptHash, n_bits=n_bits).fit(X[:1], y[:1]).weights_  # one sample makes no pair
     np.testing.assert_allclose(np.linalg.norm(start, axis=0), 1, rtol=1e-6)
     similar = y[0::2] == y[1::2]
     expected = naive.adapt_hash(
@@ -184,17 +182,13 @@ def test_okh_features_are_its_own():
     # Only the anchors set the bandwidth, not the other samples of the warm-up.
     rbf = RBF(12, divisor=1).fit(Z[:12])
     kernel = np.column_stack([rbf.transform(Z), np.ones(len(Z))])
-    np.testing.assert_allclose(
-        model.decision_function(X), kernel @ model.weights_, atol=1e-5
-    )
+    np.testing.assert_allclose(model.decision_function(X), kernel @ model.weights_, atol=1e-5)
 
 
 def test_published_bandwidth_squares_the_mean_squared_distance():
     X, y = classes()
     models = [make(OKH, bandwidth=kind).fit(4 * X, y) for kind in ("mean", "published")]
-    assert (
-        models[1]._eta2 == pytest.approx(models[0]._eta2 ** 2) and models[0]._eta2 > 1
-    )
+    assert models[1]._eta2 == pytest.approx(models[0]._eta2 ** 2) and models[0]._eta2 > 1
 
 
 def test_okh_waits_for_the_map_and_for_its_anchors():
@@ -218,9 +212,9 @@ def test_okh_is_saved_while_it_waits(feature_map, tmp_path):
     X, y = classes()
     model = make(OKH, feature_map=feature_map).partial_fit(X[:9], y[:9])
     model.save(tmp_path / "m.npz")
-    model = OKH.load(
-        tmp_path / "m.npz", feature_map=clone(feature_map, safe=False)
-    ).partial_fit(X[9:], y[9:])
+    model = OKH.load(tmp_path / "m.npz", feature_map=clone(feature_map, safe=False)).partial_fit(
+        X[9:], y[9:]
+    )
     expected = make(OKH, feature_map=feature_map).partial_fit(X, y)
     np.testing.assert_allclose(model.weights_, expected.weights_, atol=1e-5)
 
@@ -336,10 +330,7 @@ def test_a_shared_label_makes_a_pair_similar(method):
     Y = (rng.random((90, 4)) < 0.4).astype(int)
     Y[np.arange(90), rng.integers(4, size=90)] = 1
     share = np.array(
-        [
-            set(np.flatnonzero(a)) & set(np.flatnonzero(b)) != set()
-            for a, b in Y.reshape(45, 2, 4)
-        ]
+        [set(np.flatnonzero(a)) & set(np.flatnonzero(b)) != set() for a, b in Y.reshape(45, 2, 4)]
     )
     assert share.any() and not share.all()
     same = np.stack(
@@ -361,8 +352,7 @@ def test_learning_helps(method):
         else make(method, **params).fit(X[:1], y[:1])
     )
     scores = [
-        mean_average_precision(m.transform(X), m.transform(X), y, y)
-        for m in (untrained, model)
+        mean_average_precision(m.transform(X), m.transform(X), y, y) for m in (untrained, model)
     ]
     assert scores[1] > scores[0] + 0.05
 
@@ -374,8 +364,7 @@ def test_learning_helps(method):
 def test_random_state_decides_everything(method):
     X, y = classes()
     first, again, other = (
-        make(method, random_state=s).fit(X, y).weights_
-        for s in (1, np.random.default_rng(1), 2)
+        make(method, random_state=s).fit(X, y).weights_ for s in (1, np.random.default_rng(1), 2)
     )
     np.testing.assert_array_equal(first, again)
     assert not np.array_equal(first, other)
@@ -478,7 +467,4 @@ def test_mnist(method, least):
         mnist.features[stream], mnist.labels[stream]
     )
     codes = [model.transform(mnist.features[rows]) for rows in (queries, database)]
-    assert (
-        mean_average_precision(*codes, mnist.labels[queries], mnist.labels[database])
-        > least
-    )
+    assert mean_average_precision(*codes, mnist.labels[queries], mnist.labels[database]) > least

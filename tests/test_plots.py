@@ -67,9 +67,7 @@ def record(method="HMOH", dataset="mnist", n_bits=32, seed=0, **changes) -> dict
     } | changes
 
 
-def grid(
-    methods=FEW, datasets=("mnist",), bits=(8, 32), seeds=(0, 1), **changes
-) -> list[dict]:
+def grid(methods=FEW, datasets=("mnist",), bits=(8, 32), seeds=(0, 1), **changes) -> list[dict]:
     return [
         record(m, d, b, s, **changes)
         for m in methods
@@ -110,12 +108,8 @@ def ten_seeds(methods=METHODS, datasets=("mnist",), bits=(8, 32), **changes):
 
 def swept(runs=grid) -> list[dict]:
     """Runs with 100 and with 300 anchors, whose labels do not contain the numbers."""
-    few = runs(
-        ["HMOH"], SETS, [32], label="few", settings={"feature_map__n_anchors": 100}
-    )
-    many = runs(
-        ["HMOH"], SETS, [32], label="many", settings={"feature_map__n_anchors": 300}
-    )
+    few = runs(["HMOH"], SETS, [32], label="few", settings={"feature_map__n_anchors": 100})
+    many = runs(["HMOH"], SETS, [32], label="many", settings={"feature_map__n_anchors": 300})
     return few + many
 
 
@@ -133,31 +127,23 @@ def averaged(runs, sets) -> list[dict]:
 # Each function takes the data sets, and the function that makes the records.
 FIGURES = {
     "stream": lambda sets=("mnist",), runs=grid: plots.stream(runs(METHODS, sets)),
-    "precision_at_k": lambda sets=("mnist",), runs=grid: plots.precision_at_k(
+    "precision_at_k": lambda sets=("mnist",), runs=grid: plots.precision_at_k(runs(METHODS, sets)),
+    "precision_at_k_difference": lambda sets=("mnist",), runs=grid: plots.precision_at_k_difference(
         runs(METHODS, sets)
-    ),
-    "precision_at_k_difference": lambda sets=("mnist",), runs=grid: (
-        plots.precision_at_k_difference(runs(METHODS, sets))
     ),
     "precision_recall": lambda sets=("mnist",), runs=grid: plots.precision_recall(
         runs(METHODS, sets)
     ),
-    "by_bits": lambda sets=("mnist",), runs=grid: plots.by_bits(
-        runs(METHODS, sets), "P@H2"
-    ),
+    "by_bits": lambda sets=("mnist",), runs=grid: plots.by_bits(runs(METHODS, sets), "P@H2"),
     "query_variation": lambda sets=("mnist",), runs=grid: plots.query_variation(
         [r for n in (100, 500) for r in runs(METHODS, sets, [32], n_queries=n)],
         n_classes=10,
     ),
-    "unseen": lambda sets=SETS, runs=grid: plots.unseen(
-        runs(METHODS, sets, [64], split="unseen")
-    ),
+    "unseen": lambda sets=SETS, runs=grid: plots.unseen(runs(METHODS, sets, [64], split="unseen")),
     "longer_codes": lambda sets=SETS, runs=grid: plots.longer_codes(
         runs(METHODS, sets, [8, 128, 256])
     ),
-    "training_time": lambda sets=SETS, runs=grid: plots.training_time(
-        runs(METHODS, sets, [32])
-    ),
+    "training_time": lambda sets=SETS, runs=grid: plots.training_time(runs(METHODS, sets, [32])),
     "ensemble": lambda sets=SETS, runs=grid: plots.ensemble(averaged(runs, sets)),
     "sweep": lambda sets=SETS, runs=grid: plots.sweep(
         [r for r in swept(runs) if r["dataset"] in sets],
@@ -189,8 +175,7 @@ def texts(figure) -> str:
     """All titles, and the legend."""
     parts = [figure.get_suptitle(), *(axes.get_title() for axes in figure.axes)]
     return "\n".join(
-        parts
-        + [text.get_text() for legend in figure.legends for text in legend.get_texts()]
+        parts + [text.get_text() for legend in figure.legends for text in legend.get_texts()]
     )
 
 
@@ -297,9 +282,7 @@ def test_described_and_published_runs_are_not_mixed(name):
     figure = FIGURES[name](runs=both)
     alone = FIGURES[name](runs=ten_seeds)
     for axes, other in zip(figure.axes, alone.axes, strict=True):
-        found, expected = (
-            [tuple(l.get_ydata()) for l in a.lines] for a in (axes, other)
-        )
+        found, expected = ([tuple(l.get_ydata()) for l in a.lines] for a in (axes, other))
         if name != "training_time":
             assert set(map(str, expected)) <= set(map(str, found))
             assert len(found) > len(expected)
@@ -340,9 +323,7 @@ def test_stand_ins_are_named(name):
 def test_curves_are_means_over_seeds_with_their_interval():
     figure = plots.stream(grid(["HMOH"], bits=[8], seeds=[0, 1, 2]))
     (axes,) = figure.axes
-    runs = np.array(
-        [record("HMOH", n_bits=8, seed=s)["stream"] for s in range(3)], dtype=float
-    )
+    runs = np.array([record("HMOH", n_bits=8, seed=s)["stream"] for s in range(3)], dtype=float)
     np.testing.assert_allclose(axes.lines[0].get_ydata(), runs.mean(axis=0))
     band = axes.collections[0].get_paths()[0].vertices
     ends = [interval(column) for column in runs.T]
@@ -375,10 +356,7 @@ def test_titles_say_what_bands_and_bars_are():
 def test_differences_are_paired_over_the_common_seeds():
     hmoh = [record(seed=s, **{"P@K": [0.5 + 0.1 * s, 0.6, 0.7]}) for s in range(4)]
     # Without pairs the interval would be wide, and seed 7 would count.
-    rival = [
-        record("HCOH", seed=s, **{"P@K": [0.4 + 0.1 * s, 0.6, 0.8]})
-        for s in (1, 2, 3, 7)
-    ]
+    rival = [record("HCOH", seed=s, **{"P@K": [0.4 + 0.1 * s, 0.6, 0.8]}) for s in (1, 2, 3, 7)]
     figure = plots.precision_at_k_difference(hmoh + rival)
     (axes,) = figure.axes
     zero, line = axes.lines
@@ -421,13 +399,13 @@ def test_the_headline_metric_is_the_default(dataset):
         grid(["HMOH"], [dataset], bits=[8, 16, 64]),
     )
     axes = plots.by_bits(records).axes[0]
-    means = [
-        np.mean([r[metric] for r in records if r["n_bits"] == b]) for b in (8, 16, 64)
-    ]
+    means = [np.mean([r[metric] for r in records if r["n_bits"] == b]) for b in (8, 16, 64)]
     np.testing.assert_allclose(axes.lines[0].get_ydata(orig=False), means)
-    assert axes.get_ylabel() == metric and [
-        t.get_text() for t in axes.get_xticklabels()
-    ] == ["8", "16", "64"]
+    assert axes.get_ylabel() == metric and [t.get_text() for t in axes.get_xticklabels()] == [
+        "8",
+        "16",
+        "64",
+    ]
     bars = axes.containers[0].lines[2][0].get_segments()
     low, high = interval([r[metric] for r in records if r["n_bits"] == 8])
     assert bars[0][:, 1] == pytest.approx([low, high])
@@ -440,11 +418,7 @@ def test_the_papers_values_only_beside_the_papers_data():
     }  # neither 512 bits nor OKH was run
     paper["LSH"] = {"8": None}
     axes = plots.by_bits(grid() + published(["HMOH"]), "mAP", paper).axes[0]
-    dashes = [
-        line
-        for line in axes.lines
-        if line.get_marker() == "_" and line.get_path_effects()
-    ]
+    dashes = [line for line in axes.lines if line.get_marker() == "_" and line.get_path_effects()]
     shown = [line.get_xydata().tolist() for line in dashes]
     # At the left of the markers, which they would hide.
     shift = plots.DASH_SHIFT
@@ -477,8 +451,7 @@ def test_sweep_reads_the_setting():
     assert figure.axes[0].get_ylabel() == "mAP (udhr205: mAP@1000)"
     assert figure.axes[1].get_ylabel() == "training time (seconds)"
     records = [
-        record(settings={"batch_size": n, "memory": None}, label="m 300")
-        for n in (50, 1, 2)
+        record(settings={"batch_size": n, "memory": None}, label="m 300") for n in (50, 1, 2)
     ]
     axes = plots.sweep(records, "batch_size", "samples", log=True).axes[0]
     assert list(axes.lines[0].get_xdata()) == [1, 2, 50]
@@ -493,9 +466,7 @@ def test_sweep_reads_the_setting():
 def test_sweep_and_ensemble_understand_records_of_the_protocol():
     model = METHODS["HMOH"]("mnist", 32, 0)
     settings = protocol.plain_values(model.get_params())
-    records = [
-        record(settings=settings | {"ensemble": ensemble}) for ensemble in (True, False)
-    ]
+    records = [record(settings=settings | {"ensemble": ensemble}) for ensemble in (True, False)]
     for name in (
         "feature_map__n_anchors",
         "feature_map__divisor",
@@ -510,9 +481,7 @@ def test_sweep_and_ensemble_understand_records_of_the_protocol():
 def test_ensemble_tells_the_two_apart():
     last = [record(settings={"ensemble": False}, mAP=0.1)]
     figure = plots.ensemble([record(mAP=0.3), *last])
-    values = [
-        container.lines[0].get_ydata()[0] for container in figure.axes[0].containers
-    ]
+    values = [container.lines[0].get_ydata()[0] for container in figure.axes[0].containers]
     assert dict(zip(legend(figure), values, strict=True)) == {
         "average of all states": 0.3,
         "last state": 0.1,
@@ -570,9 +539,7 @@ def test_mixtures_and_missing_curves_are_errors():
     with pytest.raises(ValueError, match="n_bits"):
         plots.training_time(grid())
     with pytest.raises(ValueError, match=r"'stream'.*checkpoints=True"):
-        plots.stream(
-            [{key: value for key, value in record().items() if key != "stream"}]
-        )
+        plots.stream([{key: value for key, value in record().items() if key != "stream"}])
     with pytest.raises(ValueError, match="HMOH differ in length"):
         plots.stream([record(), record(seed=1, samples=[300], stream=[0.5])])
 
@@ -601,9 +568,7 @@ def test_the_legend_of_a_codebook_shows_the_colours_of_its_cells():
     colors = axes.collections[0].get_facecolors()
     patches = axes.figure.legends[0].get_patches()
     assert legend(axes.figure) == ["-1", "0 (tie)", "+1"]
-    assert [patch.get_facecolor() for patch in patches] == [
-        tuple(color) for color in colors[:3]
-    ]
+    assert [patch.get_facecolor() for patch in patches] == [tuple(color) for color in colors[:3]]
     assert legend(plots.hadamard(np.array([[1, 1], [1, -1]])).figure) == ["-1", "+1"]
 
 
@@ -646,9 +611,7 @@ def test_toy_2d_draws_lines_at_right_angles_to_the_weights():
     axes.figure.canvas.draw()
     for line, w in zip(axes.lines, weights, strict=True):
         first, second = (np.array(p) for p in (line.get_xy1(), line.get_xy2()))
-        assert w @ first == pytest.approx(0) and w @ (second - first) == pytest.approx(
-            0
-        )
+        assert w @ first == pytest.approx(0) and w @ (second - first) == pytest.approx(0)
     assert legend(axes.figure) == [
         "class -1",
         "class 1",
@@ -657,17 +620,13 @@ def test_toy_2d_draws_lines_at_right_angles_to_the_weights():
     ]
     box = axes.figure.legends[0].get_window_extent()
     assert (
-        box.x0 >= 0
-        and box.x1 <= axes.figure.bbox.width
-        and box.y1 <= axes.get_tightbbox().y0 + 1
+        box.x0 >= 0 and box.x1 <= axes.figure.bbox.width and box.y1 <= axes.get_tightbbox().y0 + 1
     )
     assert axes.get_title() == "toy" and axes.get_xlabel() and axes.get_ylabel()
 
 
 def test_stream_curves_and_neighbours_of_the_quickstart():
-    axes = plots.stream_curves(
-        [100, 200], {"8 bits": [0.1, 0.2], "32 bits": [0.3, 0.4]}, "MNIST"
-    )
+    axes = plots.stream_curves([100, 200], {"8 bits": [0.1, 0.2], "32 bits": [0.3, 0.4]}, "MNIST")
     assert legend(axes.figure) == ["8 bits", "32 bits"] and (
         axes.get_title(),
         axes.get_ylabel(),
@@ -694,9 +653,7 @@ def test_stream_curves_and_neighbours_of_the_quickstart():
 def test_the_neighbours_fit_the_width_of_a_readme():
     distances = np.full((10, 10), 32)
     wrong = np.ones((10, 10), dtype=bool)
-    figure = plots.neighbours(
-        np.zeros((10, 784)), np.zeros((10, 10, 784)), distances, wrong, "ten"
-    )
+    figure = plots.neighbours(np.zeros((10, 784)), np.zeros((10, 10, 784)), distances, wrong, "ten")
     figure.canvas.draw()
     assert figure.bbox.width == 800
     assert figure.bbox.height < 650

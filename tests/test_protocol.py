@@ -203,9 +203,7 @@ def test_the_rest_of_a_batch_is_learned_as_by_fit(short, batch_size, monkeypatch
     whole = protocol.run("HMOH", "mnist", 8, 0, params=params)
     fits = []
     fit = HMOH.fit
-    monkeypatch.setattr(
-        HMOH, "fit", lambda self, X, y: fits.append(len(X)) or fit(self, X, y)
-    )
+    monkeypatch.setattr(HMOH, "fit", lambda self, X, y: fits.append(len(X)) or fit(self, X, y))
     options = {"params": params, "checkpoints": [50, 200]}
     record = protocol.run("HMOH", "mnist", 8, 0, **options)
     assert_same_run(record, whole)
@@ -227,8 +225,7 @@ def test_a_point_of_a_curve_is_what_a_model_with_its_own_map_gives(short):
         rows = parts.stream[stop - 90 : stop]
         model.partial_fit(data.features[rows], data.labels[rows], classes=np.unique(y))
         queries, database = (
-            model.transform(data.features[rows])
-            for rows in (parts.queries, parts.database)
+            model.transform(data.features[rows]) for rows in (parts.queries, parts.database)
         )
         labels = (data.labels[parts.queries], data.labels[parts.database])
         h = hamming_histogram(queries, database, *labels, 8)
@@ -313,9 +310,7 @@ def test_threads_are_set_only_where_a_model_has_them(small):
 def test_unknown_methods_splits_and_parameters_are_refused(small):
     with pytest.raises(ValueError, match=r"no method 'HMOOH'; pass one of LSH, OKH,"):
         protocol.run("HMOOH", "mnist", 8, 0)
-    with pytest.raises(
-        ValueError, match=r"split='seen' is unknown; pass one of .paper"
-    ):
+    with pytest.raises(ValueError, match=r"split='seen' is unknown; pass one of .paper"):
         protocol.run("LSH", "mnist", 8, 0, split="seen")
     with pytest.raises(TypeError, match=r"is a Generator.*; pass a number, a text"):
         rng = np.random.default_rng(0)
@@ -349,9 +344,7 @@ def as_arrays(histogram):
 
 @pytest.mark.parametrize("split", ["paper", "unseen", "test"])
 @pytest.mark.parametrize("method", METHODS)
-def test_models_learn_from_shared_features_what_they_would_from_their_own(
-    short, method, split
-):
+def test_models_learn_from_shared_features_what_they_would_from_their_own(short, method, split):
     params = SHORT.get(method, {}) | {"feature_map": UnitLength(), "warmup": 60}
     data = short["mnist"]
     own = METHODS[method]("mnist", 8, 1).set_params(**params)
@@ -413,9 +406,7 @@ def run_with(feature_map, seed=0, n_bits=8, method="LSH", name="mnist", **option
 
 def test_a_map_is_fitted_once_for_many_runs(short, counted):
     for n_bits, method in itertools.product([8, 16], ["LSH", "HMOH", "OSH"]):
-        record = run_with(
-            Counted(), n_bits=n_bits, method=method, checkpoints=[100, 200]
-        )
+        record = run_with(Counted(), n_bits=n_bits, method=method, checkpoints=[100, 200])
         assert record["settings"]["feature_map"] == {"name": "Counted"}
     (X,) = Counted.fitted
     data = short["mnist"]
@@ -641,9 +632,7 @@ def test_all_modules_that_a_run_imports_are_listed():
     allowed = modules | {ROOT / "study/__init__.py"}
     for path in modules:
         assert imported_files(path) <= allowed, path
-    assert {ROOT / "hmoh.py", ROOT / "kernels.py"} <= imported_files(
-        ROOT / "baselines/__init__.py"
-    )
+    assert {ROOT / "hmoh.py", ROOT / "kernels.py"} <= imported_files(ROOT / "baselines/__init__.py")
 
 
 class Projection:
@@ -790,17 +779,13 @@ def test_runs_that_share_features_follow_each_other(runs, in_this_process):
         assert lengths == sorted(lengths, reverse=True)
 
 
-def test_slow_methods_have_fewer_seeds_and_curves_the_first_three(
-    runs, in_this_process
-):
+def test_slow_methods_have_fewer_seeds_and_curves_the_first_three(runs, in_this_process):
     seeds = iter([7, 1, 2, 3, 4, 5])
     options = {"published": True, "checkpoints": True, "split": "test"}
     found = protocol.compare(["OSH", "MIHash"], "mnist", [8, 16], seeds, **options)
     for method, expected in [("OSH", [7, 1, 2, 3, 4, 5]), ("MIHash", [7, 1, 2, 3, 4])]:
         for n_bits in (8, 16):
-            of_case = [
-                r for r in found if (r["method"], r["n_bits"]) == (method, n_bits)
-            ]
+            of_case = [r for r in found if (r["method"], r["n_bits"]) == (method, n_bits)]
             assert [r["seed"] for r in of_case] == expected
     assert all(job["published"] and job["split"] == "test" for job in runs)
     assert {job["seed"] for job in runs if job.get("checkpoints")} == {7, 1, 2}
@@ -820,15 +805,11 @@ def test_slow_methods_have_fewer_seeds_and_curves_the_first_three(
 
 
 def test_ten_seeds_are_the_default_of_the_paper_profile():
-    command = (
-        "from study import protocol; print(len(protocol.SEEDS), protocol.SEEDS[0])"
-    )
+    command = "from study import protocol; print(len(protocol.SEEDS), protocol.SEEDS[0])"
     for profile, expected in [("paper", "10 0"), ("quick", "1 0")]:
         environment = os.environ | {"HMOH_PROFILE": profile}
         options = {"check": True, "capture_output": True, "text": True, "cwd": ROOT}
-        found = subprocess.run(
-            [sys.executable, "-c", command], env=environment, **options
-        )
+        found = subprocess.run([sys.executable, "-c", command], env=environment, **options)
         assert found.stdout.split() == expected.split()
 
 
@@ -842,9 +823,7 @@ def test_a_sweep_runs_the_variants_in_order(runs, in_this_process):
     assert {job["method"] for job in runs} == {"HMOH"}
 
 
-def test_a_sweep_goes_through_data_sets_lengths_variants_and_seeds(
-    runs, in_this_process
-):
+def test_a_sweep_goes_through_data_sets_lengths_variants_and_seeds(runs, in_this_process):
     def variants(role):
         return {"plain": {}, role: {"warmup": 1}}
 
@@ -905,13 +884,9 @@ def test_a_killed_comparison_goes_on_to_the_same_table(tmp_path):
 
 
 @pytest.mark.parametrize("arguments", [[], ["--published"]])
-def test_the_command_compares_the_methods_in_either_form(
-    monkeypatch, capsys, arguments
-):
+def test_the_command_compares_the_methods_in_either_form(monkeypatch, capsys, arguments):
     calls = []
-    monkeypatch.setattr(
-        protocol, "compare", lambda *case, **options: calls.append((case, options))
-    )
+    monkeypatch.setattr(protocol, "compare", lambda *case, **options: calls.append((case, options)))
     monkeypatch.setattr(tables, "table", lambda records, metric: f"table of {metric}")
     command = ["protocol", "mnist", "--bits", "8", "--methods", "OSH", *arguments]
     monkeypatch.setattr(sys, "argv", command)

@@ -29,9 +29,7 @@ def test_recipes_are_all_pairs_of_learners_and_features():
     for name, recipe in found.items():
         assert name.startswith(recipe.method)
         model = recipe.model(n_bits=16, random_state=3)
-        assert isinstance(
-            model, {"HMOH": HMOH, "HadamardRidge": HadamardRidge}[recipe.method]
-        )
+        assert isinstance(model, {"HMOH": HMOH, "HadamardRidge": HadamardRidge}[recipe.method])
         assert (model.n_bits, model.random_state, model.codebook) == (16, 3, "spread")
         if recipe.method == "HadamardRidge":
             assert f" {model.ridge:g},".replace(" 0.", " .") in name
@@ -135,9 +133,7 @@ def test_a_label_that_occurs_once_is_no_obstacle():
     y[0] = 7
     # Among these draws it is a query, learned from, and only searched.
     rows = [np.random.default_rng(seed).permutation(100) for seed in range(30)]
-    places = {
-        np.searchsorted([10, 55], np.flatnonzero(r == 0)[0], "right") for r in rows
-    }
+    places = {np.searchsorted([10, 55], np.flatnonzero(r == 0)[0], "right") for r in rows}
     assert places == {0, 1, 2}
     for seed in range(30):
         [score] = choose(X, y, small("HMOH, unit rows"), 8, seed).values()
@@ -262,7 +258,5 @@ def test_the_best_recipe_of_the_other_sets_is_chosen():
     with pytest.raises(ValueError, match="there is no data set but a"):
         alone = {key: value for key, value in scores.items() if key[0] == "a"}
         chosen_without(alone, "a", "paper")
-    with pytest.raises(
-        ValueError, match="baseline='papers' has no scores; pass one of paper"
-    ):
+    with pytest.raises(ValueError, match="baseline='papers' has no scores; pass one of paper"):
         chosen_without(scores, "a", "papers")

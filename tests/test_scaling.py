@@ -42,9 +42,7 @@ def client(tmp_path_factory):
         "silence_logs": logging.CRITICAL,
     }
     with (
-        LocalCluster(
-            n_workers=2, threads_per_worker=1, memory_limit=0, **options
-        ) as cluster,
+        LocalCluster(n_workers=2, threads_per_worker=1, memory_limit=0, **options) as cluster,
         Client(cluster) as client,
     ):
         yield client
@@ -53,9 +51,7 @@ def client(tmp_path_factory):
 def samples(n, n_classes=4, seed=0):
     rng = np.random.default_rng(seed)
     y = rng.integers(n_classes, size=n)
-    return np.random.default_rng(1).normal(size=(n_classes, 10))[y] + rng.normal(
-        size=(n, 10)
-    ), y
+    return np.random.default_rng(1).normal(size=(n_classes, 10))[y] + rng.normal(size=(n, 10)), y
 
 
 def code_case(folder, n_items, labels="integers", n_bits=12, n_queries=9):
@@ -135,11 +131,7 @@ def test_empty_shards_alone_are_an_evaluation_of_nothing(tmp_path):
         np.zeros((5, 2), np.uint8), next(database), np.arange(5), next(database)
     )
     histogram = total.compute(scheduler="synchronous")
-    assert (
-        histogram.items.shape == (5, 17)
-        and not histogram.items.any()
-        and histogram.n_empty == 5
-    )
+    assert histogram.items.shape == (5, 17) and not histogram.items.any() and histogram.n_empty == 5
     with pytest.raises(ValueError, match="none of the 5 queries"):
         histogram.mean_average_precision()
 
@@ -189,9 +181,7 @@ def fitted(kind, n_bits=12):
     if kind == "pipeline":
         model = Pipeline([("rbf", RBF(20)), ("hash", HMOH(n_bits, random_state=0))])
     else:
-        model = HMOH(
-            n_bits, feature_map=[UnitLength(), RBF(20, center=True)], random_state=0
-        )
+        model = HMOH(n_bits, feature_map=[UnitLength(), RBF(20, center=True)], random_state=0)
     return model.fit(X, y)
 
 
@@ -204,14 +194,9 @@ def test_blocks_are_encoded_as_the_model_encodes_them(n_shards, kind, tmp_path):
     result = codes.compute(scheduler="synchronous")
     ends = np.cumsum(codes.chunks[0])
     blocks = [
-        model.transform(X[end - n : end])
-        for n, end in zip(codes.chunks[0], ends, strict=True)
-        if n
+        model.transform(X[end - n : end]) for n, end in zip(codes.chunks[0], ends, strict=True) if n
     ]
-    assert (
-        codes.shape == result.shape == (90, 2)
-        and codes.dtype == result.dtype == np.uint8
-    )
+    assert codes.shape == result.shape == (90, 2) and codes.dtype == result.dtype == np.uint8
     assert_array_equal(result, np.concatenate(blocks))
 
 
@@ -228,9 +213,7 @@ def test_a_killed_worker_changes_nothing(tmp_path, client):
         time.sleep(0.05)
         return block
 
-    shards = from_npy(tmp_path / "X.npy", n_shards).map_blocks(
-        slowly, meta=np.empty((0, 0))
-    )
+    shards = from_npy(tmp_path / "X.npy", n_shards).map_blocks(slowly, meta=np.empty((0, 0)))
     codes = encode(model, shards)
     total = sharded_histogram(
         query_codes, codes, y[:50], from_npy(tmp_path / "y.npy", n_shards), n_bits=12
@@ -268,9 +251,7 @@ def test_a_killed_worker_changes_nothing(tmp_path, client):
 
 
 @pytest.mark.parametrize("n_bits", [12, 64])
-def test_faiss_takes_the_codes_finds_what_nearest_finds_and_gives_them_back(
-    n_bits, tmp_path
-):
+def test_faiss_takes_the_codes_finds_what_nearest_finds_and_gives_them_back(n_bits, tmp_path):
     model, (X, _) = fitted("model", n_bits), samples(200, seed=4)
     codes, whole_bytes = model.transform(X), 8 * -(-n_bits // 8)
     index = faiss.IndexBinaryFlat(whole_bytes)
@@ -320,23 +301,16 @@ def test_the_score_is_the_map_of_each_sample_among_the_others(n_bits):
 
 def test_grid_search_picks_by_the_retrieval_score():
     X, y = samples(240)
-    pipeline = Pipeline(
-        [("unit", UnitLength()), ("rbf", RBF()), ("hash", HMOH(random_state=0))]
-    )
+    pipeline = Pipeline([("unit", UnitLength()), ("rbf", RBF()), ("hash", HMOH(random_state=0))])
     grid = {"rbf__n_anchors": [2, 20], "hash__n_bits": [1, 8]}
-    search = GridSearchCV(
-        pipeline, grid, scoring=retrieval_score, cv=3, error_score="raise"
-    ).fit(X, y)
+    search = GridSearchCV(pipeline, grid, scoring=retrieval_score, cv=3, error_score="raise").fit(
+        X, y
+    )
 
     def by_hand(params):
         scores = []
         for train, test in KFold(3).split(X):
-            codes = (
-                clone(pipeline)
-                .set_params(**params)
-                .fit(X[train], y[train])
-                .transform(X[test])
-            )
+            codes = clone(pipeline).set_params(**params).fit(X[train], y[train]).transform(X[test])
             scores.append(
                 hamming_histogram(codes, codes, y[test], y[test])
                 .without_self()

@@ -187,8 +187,7 @@ def test_cells_of_a_stand_in_are_counted_as_such():
         claim(**stand_in, there="different", as_published="different"),
     ]
     assert scorecard.count_cells(cells) == (
-        "1 of 3 cells reproduced as described, 2 as published, "
-        "by a STAND-IN, which decides nothing"
+        "1 of 3 cells reproduced as described, 2 as published, by a STAND-IN, which decides nothing"
     )
 
 

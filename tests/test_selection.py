@@ -54,17 +54,11 @@ def test_curves_are_a_row_for_each_seed_with_nan_where_nothing_is_known():
 
 
 def test_values_need_one_record_for_each_seed():
-    with pytest.raises(
-        ValueError, match=r"two records .* have seed 0; pass more fields"
-    ):
+    with pytest.raises(ValueError, match=r"two records .* have seed 0; pass more fields"):
         selection.values(RECORDS, "mAP", method="HMOH")
-    with pytest.raises(
-        ValueError, match=r"no record with 'mAP' has .*'OSH'.*; pass fields"
-    ):
+    with pytest.raises(ValueError, match=r"no record with 'mAP' has .*'OSH'.*; pass fields"):
         selection.values(RECORDS, "mAP", method="OSH")
-    with pytest.raises(
-        ValueError, match=r"no record with 'mAP' has .*'colour'.*; pass fields"
-    ):
+    with pytest.raises(ValueError, match=r"no record with 'mAP' has .*'colour'.*; pass fields"):
         selection.values(RECORDS, "mAP", colour="red")
 
 

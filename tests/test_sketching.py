@@ -24,12 +24,7 @@ def make(method, **params):
 def stream(n=230, d=20, seed=0):
     """Rows with a few strong directions, far from the origin, whose mean drifts."""
     rng = np.random.default_rng(seed)
-    X = (
-        rng.normal(size=(n, d))
-        * np.linspace(4, 0.5, d)
-        @ rng.normal(size=(d, d))
-        / np.sqrt(d)
-    )
+    X = rng.normal(size=(n, d)) * np.linspace(4, 0.5, d) @ rng.normal(size=(d, d)) / np.sqrt(d)
     return (X + 3 + np.linspace(0, 2, n)[:, None]).astype(np.float32)
 
 
@@ -81,14 +76,10 @@ def test_sketch_agrees_with_naive_and_keeps_its_bound(batch):
     model = make(SketchHash, sketch_batch=batch).fit(X)
     B = model.sketch_
     expected = naive.frequent_directions(A, 16)
-    np.testing.assert_allclose(
-        B.T @ B, expected.T @ expected, atol=1e-5 * np.linalg.norm(A) ** 2
-    )
+    np.testing.assert_allclose(B.T @ B, expected.T @ expected, atol=1e-5 * np.linalg.norm(A) ** 2)
     np.testing.assert_allclose(model.mean_, X.mean(axis=0, dtype=np.float64), rtol=1e-6)
     assert len(B) <= 16
-    assert np.linalg.norm(A.T @ A - B.T @ B, ord=2) <= np.linalg.norm(A) ** 2 / (
-        16 / 2 + 1
-    )
+    assert np.linalg.norm(A.T @ A - B.T @ B, ord=2) <= np.linalg.norm(A) ** 2 / (16 / 2 + 1)
 
 
 def test_sketch_that_loses_nothing_gives_principal_directions():
@@ -98,9 +89,7 @@ def test_sketch_that_loses_nothing_gives_principal_directions():
     V = np.linalg.svd(centred, full_matrices=False)[2][:3]
     W = model.weights_
     np.testing.assert_allclose(W.T @ W, np.eye(3), atol=1e-4)
-    np.testing.assert_allclose(
-        W @ W.T, V.T @ V, atol=1e-4
-    )  # the same plane, rotated within
+    np.testing.assert_allclose(W @ W.T, V.T @ V, atol=1e-4)  # the same plane, rotated within
     np.testing.assert_allclose(model.decision_function(X), centred @ W, atol=1e-3)
 
 
@@ -128,9 +117,9 @@ def test_frosh_is_right_on_average_and_draws_anew():
         grams.append(model.sketch_.T @ model.sketch_)
         sketches.add(model.sketch_.tobytes())
     assert len(sketches) == 300
-    assert np.linalg.norm(
-        np.mean(grams, axis=0) - scatter, ord=2
-    ) < 0.1 * np.linalg.norm(scatter, ord=2)
+    assert np.linalg.norm(np.mean(grams, axis=0) - scatter, ord=2) < 0.1 * np.linalg.norm(
+        scatter, ord=2
+    )
     twice = make(FROSH, block=40, sketch_size=60).fit(
         np.concatenate([X[:40], X[:40]])
     )  # equal blocks, 60 rows kept
@@ -199,9 +188,7 @@ def test_an_incomplete_batch_waits_and_fit_learns_from_it(method):
 def test_codes_before_the_first_batch(method):
     X = stream()
     model = make(method).partial_fit(X[:7])
-    with pytest.raises(
-        NotFittedError, match=r"seen 7 of (12|40) samples of the first batch"
-    ):
+    with pytest.raises(NotFittedError, match=r"seen 7 of (12|40) samples of the first batch"):
         model.transform(X)
     assert model.partial_fit(X[7:40]).transform(X).shape == (230, 1)
 
@@ -288,10 +275,7 @@ def test_labels_do_not_matter(method):
     expected = make(method).fit(X).weights_
     for y in (np.arange(230), np.full(230, "a"), np.eye(230, dtype=int)):
         np.testing.assert_array_equal(make(method).fit(X, y).weights_, expected)
-    assert (
-        make(method).partial_fit(X[:120]).partial_fit(X[120:], np.arange(110)).n_seen_
-        == 230
-    )
+    assert make(method).partial_fit(X[:120]).partial_fit(X[120:], np.arange(110)).n_seen_ == 230
     assert not make(method).__sklearn_tags__().target_tags.required
 
 
@@ -299,8 +283,7 @@ def test_labels_do_not_matter(method):
 def test_random_state_decides_everything(method):
     X = stream()
     first, again, other = (
-        make(method, random_state=s).fit(X).weights_
-        for s in (1, np.random.default_rng(1), 2)
+        make(method, random_state=s).fit(X).weights_ for s in (1, np.random.default_rng(1), 2)
     )
     np.testing.assert_array_equal(first, again)
     assert not np.array_equal(first, other)
@@ -330,9 +313,7 @@ def test_more_bits_than_dimensions(method):
     ):
         model.fit(X)
     assert not hasattr(model, "n_seen_")
-    model = make(method, n_bits=21, feature_map=UnitLength(), warmup=50).partial_fit(
-        X[:30]
-    )
+    model = make(method, n_bits=21, feature_map=UnitLength(), warmup=50).partial_fit(X[:30])
     before = pickle.dumps(vars(model))
     with pytest.raises(ValueError, match="n_bits=21 is more"):
         model.partial_fit(X[30:])
@@ -374,11 +355,6 @@ def test_refused_parameters_of_the_wrong_kind(method, params, message):
 def test_mnist(method):
     mnist = load("mnist")
     rows, database, queries = split(mnist, seed=0)
-    model = method(n_bits=32, feature_map=UnitLength(), random_state=0).fit(
-        mnist.features[rows]
-    )
+    model = method(n_bits=32, feature_map=UnitLength(), random_state=0).fit(mnist.features[rows])
     codes = [model.transform(mnist.features[part]) for part in (queries, database)]
-    assert (
-        mean_average_precision(*codes, mnist.labels[queries], mnist.labels[database])
-        > 0.33
-    )
+    assert mean_average_precision(*codes, mnist.labels[queries], mnist.labels[database]) > 0.33

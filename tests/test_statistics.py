@@ -356,6 +356,4 @@ def test_the_queries_of_one_seed_do_not_widen_the_margin():
     queries = np.random.default_rng(0).choice([0.0, 1.0], size=1000)
     over = {"printed": queries.mean() + 0.2, "margin": 0.02, "unit": "precision"}
     assert statistics.judge_value(queries, **over, over_queries=True).margin == 0.02
-    assert statistics.judge_value(queries, **over, over_queries=True).verdict == (
-        "different"
-    )
+    assert statistics.judge_value(queries, **over, over_queries=True).verdict == ("different")

@@ -181,7 +181,5 @@ def test_the_early_table_needs_curves_of_the_headline_metric():
 
 @pytest.mark.parametrize("make", [tables.table, tables.lead, tables.early])
 def test_no_records_are_refused_with_the_way_out(make):
-    with pytest.raises(
-        ValueError, match=r"no records; pass records of protocol\.compare"
-    ):
+    with pytest.raises(ValueError, match=r"no records; pass records of protocol\.compare"):
         make([], "mAP")

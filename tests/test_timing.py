@@ -34,9 +34,7 @@ def test_the_distance_is_that_between_the_means_of_classes():
     M = rng.standard_normal((30, 30), dtype=np.float32)
     Z = np.linalg.solve(M.T.astype(float), X.T).T
     means = np.array([Z[y == k].mean(axis=0) for k in range(n_classes)])
-    pairs = np.linalg.norm(means[:, None] - means, axis=2)[
-        np.triu_indices(n_classes, 1)
-    ]
+    pairs = np.linalg.norm(means[:, None] - means, axis=2)[np.triu_indices(n_classes, 1)]
     assert pairs.mean() == pytest.approx(8.0, rel=0.05)
 
 

@@ -63,9 +63,7 @@ def test_many_cases_without_a_gap_are_seldom_decided(most, shared, cheap):
 def test_a_claim_about_most_is_seldom_supported_if_half_have_no_gap(cheap):
     # Three of six lengths are clear, four are needed.
     def judge(rng):
-        return judge_order(
-            [{"a": rng.normal(m, 1, 10)} for m in [9] * 3 + [0] * 3], True
-        )
+        return judge_order([{"a": rng.normal(m, 1, 10)} for m in [9] * 3 + [0] * 3], True)
 
     assert shares(judge)["supported"] <= 0.05
 
@@ -100,9 +98,7 @@ def test_more_seeds_settle_what_few_leave_open(cheap):
     assert shares(order(200), n=300)["supported"] > 0.95
 
     def value(n, truth):
-        return lambda rng: judge_value(
-            rng.normal(truth, 0.02, n), 0.5, 0.02, "precision"
-        )
+        return lambda rng: judge_value(rng.normal(truth, 0.02, n), 0.5, 0.02, "precision")
 
     assert shares(value(3, 0.51), n=300)["undecided"] > 0.8
     assert shares(value(200, 0.51), n=300)["reproduced"] > 0.95

@@ -89,9 +89,7 @@ def numpy_perceptron(Z: np.ndarray, C: np.ndarray) -> np.ndarray:
     return total / len(Z)
 
 
-def numpy_update(
-    z: np.ndarray, c: np.ndarray, W: np.ndarray, total: np.ndarray
-) -> None:
+def numpy_update(z: np.ndarray, c: np.ndarray, W: np.ndarray, total: np.ndarray) -> None:
     """Correct the wrong bits of one sample, and add W to the running sum, both (m, r)."""
     wrong = np.where(z @ W > 0, 1, -1) != c
     if wrong.any():
@@ -199,9 +197,7 @@ def one_at_a_time(X: np.ndarray, y: np.ndarray) -> None:
     compare_singly("UnitLength, RBF(1000), 64 bits", X, y, 64, both)
 
 
-def compare_singly(
-    what: str, X: np.ndarray, y: np.ndarray, n_bits: int, maps: list
-) -> None:
+def compare_singly(what: str, X: np.ndarray, y: np.ndarray, n_bits: int, maps: list) -> None:
     """Print how long it takes to learn, and to make codes, one sample at a time."""
     # Everyone has learned from the first samples, and goes on with new ones.
     first = slice(2000)
@@ -346,9 +342,7 @@ def several_labels() -> None:
 
 
 def random_codes() -> None:
-    print(
-        "\nHistograms and the nearest of 1,000 queries in 500,000 random codes, one thread."
-    )
+    print("\nHistograms and the nearest of 1,000 queries in 500,000 random codes, one thread.")
     print("No two codes are equal. FAISS, one thread too, finds the nearest code only.")
     rng = np.random.default_rng(0)
     n = 500_000
@@ -399,9 +393,7 @@ def pairs_by_threads(codes: np.ndarray, labels: np.ndarray) -> None:
         own = slice(n_queries)
 
         def histogram():
-            hamming_histogram(
-                codes[own], codes, labels[own], labels, n_threads=n_threads
-            )
+            hamming_histogram(codes[own], codes, labels[own], labels, n_threads=n_threads)
 
         [seconds] = shortest(histogram, turns=4)
         per_pair = 1e9 * seconds / (n_queries * len(codes))
@@ -419,9 +411,7 @@ def label_sets(codes: np.ndarray, labels: np.ndarray) -> None:
     def histogram(labels):
         hamming_histogram(codes[own], codes, labels[own], labels, n_threads=1)
 
-    sets, single = shortest(
-        lambda: histogram(several), lambda: histogram(labels), turns=2
-    )
+    sets, single = shortest(lambda: histogram(several), lambda: histogram(labels), turns=2)
     line("histogram, 64 bits, sets of 80 labels", sets, "single labels", single)
 
 
@@ -429,9 +419,7 @@ def label_sets(codes: np.ndarray, labels: np.ndarray) -> None:
 
 
 def features(X: np.ndarray) -> None:
-    print(
-        "\nRBF features of 20,000 MNIST images, and of 300 in calls with one image each"
-    )
+    print("\nRBF features of 20,000 MNIST images, and of 300 in calls with one image each")
     for n_anchors in (300, 1000):
         compare_features(X, RBF(n_anchors).fit(X[: 2 * n_anchors]))
 

@@ -197,9 +197,7 @@ def index(notebooks: dict[str, NotebookNode], folder: Path) -> str:
                 entries.append(row(name, notebooks))
         if entries:
             listed = "\n".join(entries)
-            body += SECTION.format(
-                name=part, heading=heading, look=look, entries=listed
-            )
+            body += SECTION.format(name=part, heading=heading, look=look, entries=listed)
     return wrapped(body, "hmoh notebooks")
 
 
@@ -250,9 +248,7 @@ def plain_anchor(anchor: str) -> str:
     return re.sub(r"[^\w-]", "", unquote(anchor).lower())
 
 
-def links(
-    name: str, pages: dict[str, str], folder: Path, root: Path | None = None
-) -> str:
+def links(name: str, pages: dict[str, str], folder: Path, root: Path | None = None) -> str:
     """Return a page whose links work from its place in the folder of the site.
 
     Links to notebooks and texts lead to their pages, and links to other files of the clone to the

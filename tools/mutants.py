@@ -292,9 +292,7 @@ class _Mutator:
             yield self.between(node.left, node.right, symbol, OPERATORS[symbol])
         elif isinstance(node, ast.UnaryOp):
             start, _ = self.span(node)
-            symbol = {ast.Not: "not ", ast.USub: "-", ast.Invert: "~"}.get(
-                type(node.op), ""
-            )
+            symbol = {ast.Not: "not ", ast.USub: "-", ast.Invert: "~"}.get(type(node.op), "")
             if symbol:
                 yield self.change(start, start + len(symbol), "")
         elif isinstance(node, ast.Call):
@@ -305,9 +303,7 @@ class _Mutator:
         for test in tests:
             yield from self.condition(test)
 
-    def between(
-        self, left: ast.expr, right: ast.expr, symbol: str, text: str
-    ) -> Mutant:
+    def between(self, left: ast.expr, right: ast.expr, symbol: str, text: str) -> Mutant:
         """Return the mutant with another operator between two expressions."""
         start, end = self.find(symbol, self.span(left)[1], self.span(right)[0])
         return self.change(start, end, text)
@@ -370,6 +366,4 @@ def _can_go(node: ast.stmt, bound: set[str]) -> bool:
     targets = node.targets if isinstance(node, ast.Assign) else [node.target]
     names = [part for target in targets for part in ast.walk(target)]
     new = [part for part in names if isinstance(getattr(part, "ctx", None), ast.Store)]
-    return all(
-        getattr(part, "id", None) in bound for part in new if isinstance(part, ast.Name)
-    )
+    return all(getattr(part, "id", None) in bound for part in new if isinstance(part, ast.Name))

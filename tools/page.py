@@ -130,9 +130,7 @@ def formula(tex: str, alone: bool = False) -> str:
     figure.savefig(file, format="svg", transparent=True, metadata=metadata)
     source = base64.b64encode(file.getvalue()).decode()
     style = (
-        f"width:{width / 100:.2f}em;"
-        f"height:{height / 100:.2f}em;"
-        f"vertical-align:{-depth / 100:.2f}em"
+        f"width:{width / 100:.2f}em;height:{height / 100:.2f}em;vertical-align:{-depth / 100:.2f}em"
     )
     return (
         f'<img class="formula" alt="{html.escape(tex)}" style="{style}" '
@@ -315,9 +313,7 @@ def wrapped(body: str, name: str, navigation: str = "") -> str:
     if listed:
         aside = f'\n<aside class="contents">{listed}</aside>'
         # After the first heading.
-        folded = (
-            f'<details class="contents"><summary>Contents</summary>{listed}</details>'
-        )
+        folded = f'<details class="contents"><summary>Contents</summary>{listed}</details>'
         body = body.replace("</h1>", f"</h1>\n{folded}", 1)
     return PAGE.format(
         title=html.escape(name),

@@ -49,9 +49,7 @@ def attribute(page: str, name: str) -> str:
 def fragments(page: str) -> list[tuple[int, str]]:
     """Return (article, fragment) in the order of the text; nothing if an article is missing."""
     pieces = []
-    articles = re.findall(
-        r'<article data-number="(\d+)">(.*?)</article>', page, re.DOTALL
-    )
+    articles = re.findall(r'<article data-number="(\d+)">(.*?)</article>', page, re.DOTALL)
     for number, article in articles:
         text = re.sub(r"<h2.*?</h2>|<[^>]*>", " ", article, flags=re.DOTALL)
         text = unicodedata.normalize("NFC", html.unescape(text))

@@ -60,9 +60,7 @@ def read_source(path: Path) -> list[Cell]:
             cells.append(_new_cell(line, place))
             continue
         if not cells:
-            raise ValueError(
-                f"{place} stands before the first cell; begin with `# %%`."
-            )
+            raise ValueError(f"{place} stands before the first cell; begin with `# %%`.")
         last = cells[-1]
         if last.is_text:
             if line not in ("", "#") and not line.startswith("# "):

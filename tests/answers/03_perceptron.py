@@ -303,9 +303,7 @@ def wrong_bits(rate):
             c = targets[label]
             W += step * np.outer(c * ((W @ z > 0) != (c > 0)), z)
         codes.append(features[-1000:] @ W.T > 0)
-    return sum(
-        a != b for a, b in zip(codes[0].ravel().tolist(), codes[1].ravel().tolist())
-    )
+    return sum(a != b for a, b in zip(codes[0].ravel().tolist(), codes[1].ravel().tolist()))
 
 
 # %% wrong compiled: without its factor c

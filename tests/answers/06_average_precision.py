@@ -27,9 +27,7 @@ def average_precision(relevant):
 
 # %% wrong ap: divide the sum by the number of hits
 def average_precision(relevant):
-    return sum(
-        sum(relevant[:i]) / i for i in range(1, len(relevant) + 1) if relevant[i - 1]
-    )
+    return sum(sum(relevant[:i]) / i for i in range(1, len(relevant) + 1) if relevant[i - 1])
 
 
 # %% wrong ap: go on after the first hit
@@ -248,9 +246,7 @@ def expected_ap(items, relevant):
     for n, hits in zip(items.tolist(), relevant.tolist()):
         if hits:
             m = (hits - 1) / (n - 1) if n > 1 else 0
-            total += m * n + (N_hits + 1 - (N + 1) * m) * (
-                harmonic(N + n) - harmonic(N)
-            )
+            total += m * n + (N_hits + 1 - (N + 1) * m) * (harmonic(N + n) - harmonic(N))
         N += n
         N_hits += hits
     return total / N_hits
@@ -421,8 +417,7 @@ def mean_ap(histogram):
 # %% wrong mean: that is the sum over the queries
 def mean_ap(histogram):
     return sum(
-        expected_ap(items, relevant)
-        for items, relevant in zip(histogram.items, histogram.relevant)
+        expected_ap(items, relevant) for items, relevant in zip(histogram.items, histogram.relevant)
     )
 
 

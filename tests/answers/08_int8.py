@@ -136,9 +136,7 @@ def tied_at_the_top(r):
 
 # %% right tied: by np.unique
 def tied_at_the_top(r):
-    _, counts = np.unique(
-        similarity_as_published(np.arange(r + 1), r), return_counts=True
-    )
+    _, counts = np.unique(similarity_as_published(np.arange(r + 1), r), return_counts=True)
     return counts[-1]
 
 
@@ -148,9 +146,7 @@ def saturate(h):
     n = tied_at_the_top(r)
     # Only the near end.
     items = np.hstack([h.items[:, :n].sum(axis=1, keepdims=True), h.items[:, n:]])
-    relevant = np.hstack(
-        [h.relevant[:, :n].sum(axis=1, keepdims=True), h.relevant[:, n:]]
-    )
+    relevant = np.hstack([h.relevant[:, :n].sum(axis=1, keepdims=True), h.relevant[:, n:]])
     return HammingHistogram(items, relevant)
 
 

@@ -295,9 +295,7 @@ METHODS["RidgeHash"] = make_ridge
 
 # %% wrong entry: center of the feature map is True
 def make_ridge(dataset_name, n_bits, random_state=None):
-    return RidgeHash(
-        n_bits, RBF(300, divisor=6, center=True), random_state=random_state
-    )
+    return RidgeHash(n_bits, RBF(300, divisor=6, center=True), random_state=random_state)
 
 
 METHODS["RidgeHash"] = make_ridge
@@ -321,9 +319,7 @@ METHODS["RidgeHash"] = make_ridge
 
 # %% wrong entry: the codebook is 'spread'
 def make_ridge(dataset_name, n_bits, random_state=None):
-    return RidgeHash(
-        n_bits, RBF(300, divisor=6), codebook="spread", random_state=random_state
-    )
+    return RidgeHash(n_bits, RBF(300, divisor=6), codebook="spread", random_state=random_state)
 
 
 METHODS["RidgeHash"] = make_ridge

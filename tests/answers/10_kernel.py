@@ -99,9 +99,7 @@ def rbf(X, A, eta2):
 
 # %% wrong rbf: take no root
 def rbf(X, A, eta2):
-    return np.exp(-np.linalg.norm(X[:, None] - A[None], axis=2) / (2 * eta2)).astype(
-        np.float32
-    )
+    return np.exp(-np.linalg.norm(X[:, None] - A[None], axis=2) / (2 * eta2)).astype(np.float32)
 
 
 # %% wrong rbf: the minus sign is missing

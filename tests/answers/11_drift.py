@@ -19,9 +19,7 @@ def prequential(model, X, y, block):
 def prequential(model, X, y, block):
     model.learn(X, y)
     starts = range(block, len(X), block)
-    return np.array(
-        [(model.predict(X[s : s + block]) == y[s : s + block]).mean() for s in starts]
-    )
+    return np.array([(model.predict(X[s : s + block]) == y[s : s + block]).mean() for s in starts])
 
 
 # %% wrong prequential: before anything was learned: learn it first
@@ -106,9 +104,7 @@ def prequential(model, X, y, block):
     for start in range(0, len(X), block):
         if start > 0:
             accuracy.append(
-                np.mean(
-                    model.predict(X[start : start + block]) == y[start : start + block]
-                )
+                np.mean(model.predict(X[start : start + block]) == y[start : start + block])
             )
         model.learn(X[start : start + block], y[:block])
     return np.array(accuracy)
@@ -122,9 +118,7 @@ def prequential(model, X, y, block):
     while start < len(X):
         stop = min(start + block, len(X))
         predicted = model.predict(X[start:stop])
-        scores.append(
-            sum(int(a == b) for a, b in zip(predicted, y[start:stop])) / (stop - start)
-        )
+        scores.append(sum(int(a == b) for a, b in zip(predicted, y[start:stop])) / (stop - start))
         model.learn(X[start:stop], y[start:stop])
         start = stop
     return scores

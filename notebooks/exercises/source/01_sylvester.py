@@ -89,8 +89,7 @@ for k, (H, need) in enumerate(zip(made, needs, strict=True)):
     )
     values = np.unique(H).tolist()
     assert set(values) <= {-1, 1}, (
-        f"sylvester({k}) holds {values}, but only +1 and -1 are allowed: "
-        "see the definition in 1.1."
+        f"sylvester({k}) holds {values}, but only +1 and -1 are allowed: see the definition in 1.1."
     )
     assert H.dtype.kind == "i", (
         f"sylvester({k}) is {H.dtype}, but an integer array is needed: "
@@ -199,9 +198,7 @@ sign = H[63]  # -1 where a number below 64 has an odd number of ones
 mistakes = {
     "this is the exponent i j of Eq. 8, the misprint": 1 - 2 * (i * j % 2),
     "you count the places where i or j has a 1, with |": sign[i | j],
-    "you count the ones of i and those of j, or the places where they differ": sign[
-        i ^ j
-    ],
+    "you count the ones of i and those of j, or the places where they differ": sign[i ^ j],
     "you multiply the number of ones of i by that of j": np.maximum(sign[i], sign[j]),
     "all signs are the opposite, so an even count must give +1": -H,
 }
@@ -281,9 +278,7 @@ for C in cases:
     try:
         D = np.asarray(distances(C.astype(np.int8)))
     except OverflowError as error:
-        raise AssertionError(
-            f"codes of {r} places, int8: {error}: {overflow}."
-        ) from error
+        raise AssertionError(f"codes of {r} places, int8: {error}: {overflow}.") from error
     assert D.shape == need.shape, (
         f"distances of {L} codes of {r} places has shape {D.shape}, but {need.shape} is "
         "needed: codes are the columns of C."
@@ -291,8 +286,8 @@ for C in cases:
     if r < 100:
         mistakes = {
             "these are inner products; subtract from r and halve": C.T @ C,
-            "this is twice the distance; a place that differs changes the inner product "
-            "by 2": 2 * need,
+            "this is twice the distance; a place that differs changes the inner product by 2": 2
+            * need,
             "this counts the places that are equal": r - need,
         }
         if r == L:
@@ -365,13 +360,8 @@ for L, r, need in cases:
         "this is the bound itself; round it down": bound,
         "the number of pairs has L - 1, not L": r * L // (2 * L),
         "this is rounded up or to the nearest; round down": ceil(bound),
-        "the first argument is the number of codes, the second the bits": (
-            L * r // (2 * (r - 1))
-        ),
-        "divide by the whole product 2 (L - 1); note the brackets": r
-        * L
-        // 2
-        * (L - 1),
+        "the first argument is the number of codes, the second the bits": (L * r // (2 * (r - 1))),
+        "divide by the whole product 2 (L - 1); note the brackets": r * L // 2 * (L - 1),
     }
     why = "round r L / (2 (L - 1)) down"
     for mistake, number in mistakes.items():

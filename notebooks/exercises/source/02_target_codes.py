@@ -77,9 +77,7 @@ for r, L, need in [
     (1, 1, 2),
 ]:
     value = order(r, L)
-    why = (
-        f"it must be the least of 2, 4, 8, ... that is not below {r} and not below {L}"
-    )
+    why = f"it must be the least of 2, 4, 8, ... that is not below {r} and not below {L}"
     if value < r:
         why = f"a column of {value} places is too short for {r} bits"
     elif value < L:
@@ -90,9 +88,7 @@ for r, L, need in [
         why = f"{need} is smaller and large enough for both"
     if value == need.bit_length() - 1 and need > 2:
         why = f"this is k; the order is 2**k = {need}"
-    assert value == need, (
-        f"order({r}, {L}) = {value}, but {need} is needed: {why}; see Eq. 10."
-    )
+    assert value == need, f"order({r}, {L}) = {value}, but {need} is needed: {why}; see Eq. 10."
 orders = {r: order(r, 10) for r in (8, 16, 32, 48, 64, 128)}
 print("order: correct; MNIST (10 classes) needs", orders)
 
@@ -147,9 +143,7 @@ assert set(values) <= {-1, 0, 1} and -1 in values, (
     f"the targets hold {values[:4]}, but only +1 and -1 are allowed: take the sign, "
     "with -1 for the negative ones."
 )
-outputs = np.array(
-    [[sum(W[:, k] * C[:, label]) for k in range(8)] for label in range(10)]
-)
+outputs = np.array([[sum(W[:, k] * C[:, label]) for k in range(8)] for label in range(10)])
 need = np.where(outputs > 0, 1, -1)
 assert not (need.T.reshape(10, 8) == T).all(), (
     "the rows mix the bits of several classes: reshape does not turn columns into rows; "
@@ -165,9 +159,7 @@ if len(wrong):
         "take the sign of W̃ᵀ c as in Eq. 11, without rounding."
     )
 zero = np.asarray(align(np.array([[1], [1]]), np.array([[1.0], [-1.0]])))[0, 0]
-assert zero == -1, (
-    f"sign(0) is {zero}, but here it must be -1: see the line below Eq. 11."
-)
+assert zero == -1, f"sign(0) is {zero}, but here it must be -1: see the line below Eq. 11."
 print("align: correct")
 
 # %% [markdown]
@@ -213,8 +205,7 @@ for r, need in fixed.items():
         "distribution is exact": erf(1 / sqrt(2 * r)),
         "this counts codes; divide by the number of all codes": comb(r, r // 2),
         "this is at most half of the bits, not exactly half": (1 + need) / 2,
-        "this is the probability of one code; multiply by the number of balanced codes": 2.0
-        ** -r,
+        "this is the probability of one code; multiply by the number of balanced codes": 2.0**-r,
     }
     why = "count the balanced codes among all codes of r bits"
     for mistake, number in mistakes.items():
@@ -240,9 +231,7 @@ def draw_aligned(rng, r, L, r_star):
 rng = np.random.default_rng(0)
 for r, r_star in [(8, 16), (24, 32)]:
     balanced = [draw_aligned(rng, r, 1, r_star).sum() == 0 for _ in range(4000)]
-    print(
-        f"{r} bits: {np.mean(balanced):.3f} of 4,000 drawn codes are balanced,", end=" "
-    )
+    print(f"{r} bits: {np.mean(balanced):.3f} of 4,000 drawn codes are balanced,", end=" ")
     print(f"by the formula {probability_of_balance(r):.3f}")
 
 # %% [markdown]
@@ -376,9 +365,7 @@ axes.set(
     ylabel="share of 2,000 codebooks",
 )
 axes.legend()
-print(
-    f"mean least distance: aligned {np.mean(aligned):.3f}, coins {np.mean(coins):.3f}"
-)
+print(f"mean least distance: aligned {np.mean(aligned):.3f}, coins {np.mean(coins):.3f}")
 
 # %% [markdown]
 # <details><summary>Answer</summary>

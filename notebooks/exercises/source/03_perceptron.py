@@ -158,16 +158,13 @@ for mistake, weights in mistakes.items():
 assert np.array_equal(W, need), (
     f"after the four small samples W is {W.tolist()}, but it must be {need}: {why}."
 )
-assert W.dtype == np.float32, (
-    f"W is {W.dtype}, but float32 is needed: np.zeros(shape, np.float32)."
-)
+assert W.dtype == np.float32, f"W is {W.dtype}, but float32 is needed: np.zeros(shape, np.float32)."
 W = np.asarray(perceptron(small_Z.copy(), small_y, small_C, 0.5))
 why = "rate is a factor of every update, once; is something rounded to whole numbers?"
 if np.array_equal(W, need):
     why = "rate is not used; it is a factor of every update."
 assert np.array_equal(2 * W, need), (
-    f"with rate 0.5 the four small samples give {W.tolist()}, but it must be half of {need}: "
-    f"{why}"
+    f"with rate 0.5 the four small samples give {W.tolist()}, but it must be half of {need}: {why}"
 )
 n = 600
 W = np.asarray(perceptron(features[:n], labels[:n], targets))
@@ -228,8 +225,7 @@ with replaced(globals(), perceptron=right_pass):
     backwards = wrong_bits(-1.0)
 for value in (*differing.values(), backwards):
     assert isinstance(value, (int, np.integer)), (
-        f"wrong_bits gives {value!r}, but a whole number is needed: count with sum(), not "
-        "mean()."
+        f"wrong_bits gives {value!r}, but a whole number is needed: count with sum(), not mean()."
     )
 last = features[-1000:]
 weights = {}
@@ -256,8 +252,7 @@ if backwards != need:
         "both sets of weights have the same rate": 0,
         "this counts codes, but a code has 16 bits": 1000,
         "these are the first 1,000 samples, not the last": (
-            (features[:1000] @ weights[1.0].T > 0)
-            != (features[:1000] @ weights[-1.0].T > 0)
+            (features[:1000] @ weights[1.0].T > 0) != (features[:1000] @ weights[-1.0].T > 0)
         ).sum(),
         "the weights are learned from all samples, not from the first 600": (
             (last @ long[0].T > 0) != (last @ long[1].T > 0)

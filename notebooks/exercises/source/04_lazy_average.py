@@ -270,8 +270,10 @@ wrong_average = {
         1 / 3,
         1 / 3,
     ],
-    "the steps since the last mistake are missing; bring the sum up to date after the loop "
-    "too": [1 / 2, 1 / 3],
+    "the steps since the last mistake are missing; bring the sum up to date after the loop too": [
+        1 / 2,
+        1 / 3,
+    ],
     "bring the sum up to date with the old w, before w changes": [1 / 6, 1],
     "this is the sum; divide it by T": [3, 5],
     "this is the last w; subtract u/T": [0, 1],

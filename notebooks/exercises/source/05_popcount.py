@@ -113,13 +113,9 @@ for bits, kind in cases:
         if (packed == big).all():
             why = 'this is the "big" bit order; the first bit is worth 1, not 128'
         elif (packed == in_front).all():
-            why = (
-                "the zeros that fill the last byte come after the last bit, not before"
-            )
+            why = "the zeros that fill the last byte come after the last bit, not before"
         elif (packed == need[:, ::-1]).all():
-            why = (
-                "the bytes are in the opposite order; byte 0 holds the first eight bits"
-            )
+            why = "the bytes are in the opposite order; byte 0 holds the first eight bits"
         elif (packed == need & 1).all():
             why = "only the first bit of each byte is there; shift bit k by k % 8"
         elif (packed == ~need).all():
@@ -225,9 +221,7 @@ mistakes = {
         (Q[:, None] ^ D[None]).astype(int).sum(axis=2)
     ),
     "these are the places that are equal": 128 - need,
-    "this is the number of bytes that differ, not of bits": (
-        (Q[:, None] != D[None]).sum(axis=2)
-    ),
+    "this is the number of bytes that differ, not of bits": ((Q[:, None] != D[None]).sum(axis=2)),
 }
 wrong = np.argwhere(found != need)
 if len(wrong):
@@ -237,8 +231,7 @@ if len(wrong):
         if (found == distances).all():
             why = mistake
     raise AssertionError(
-        f"query {i}, item {j}: {found[i, j]}, but the bits differ at {need[i, j]} places: "
-        f"{why}."
+        f"query {i}, item {j}: {found[i, j]}, but the bits differ at {need[i, j]} places: {why}."
     )
 assert found.dtype == np.int64, (
     f"distances are right, but {found.dtype}, and int64 is needed: end with "
@@ -417,20 +410,13 @@ different = query_bits[:2, None] != db_bits[None, :3]
 both = query_bits[:2, None] & db_bits[None, :3]
 small = different.sum(axis=2)
 mistakes = {
-    "only the first word is counted; sum over all words": different[..., :64].sum(
-        axis=2
-    ),
-    "only the last word is counted; sum over all words": different[..., 64:].sum(
-        axis=2
-    ),
+    "only the first word is counted; sum over all words": different[..., :64].sum(axis=2),
+    "only the last word is counted; sum over all words": different[..., 64:].sum(axis=2),
     "these are the ones that both have (&); XOR is ^": both.sum(axis=2),
     "the sum must start at 0 for every item": small.ravel().cumsum().reshape(2, 3),
-    "the sum must start at 0 for every item, not only for every query": small.cumsum(
-        axis=1
-    ),
+    "the sum must start at 0 for every item, not only for every query": small.cumsum(axis=1),
     "these are the places that are equal": 128 - small,
-    "out held -1 before, and you add to that; set out[i, j], or start it at 0": small
-    - 1,
+    "out held -1 before, and you add to that; set out[i, j], or start it at 0": small - 1,
 }
 why = "sum popcount(Q[i, k] ^ D[j, k]) over the words k"
 for mistake, distances in mistakes.items():
@@ -483,9 +469,7 @@ out = np.empty((len(Q), n_items), np.int64)
 ways = {
     "bool arrays, != and sum": seconds(compare_bools, query_bits, db_bits[:n_items]),
     "table of bytes": seconds(hamming, Q, few),
-    "popcount of words, compiled": seconds(
-        hamming_words, to_words(Q), to_words(few), out
-    ),
+    "popcount of words, compiled": seconds(hamming_words, to_words(Q), to_words(few), out),
 }
 for name, value in ways.items():
     nanoseconds = value / out.size * 1e9

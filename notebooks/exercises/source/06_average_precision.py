@@ -187,21 +187,15 @@ with (
         elif ties == [(3, 1)]:
             way = "the three placements have AP 1, 1/2 and 1/3; take the mean of all three"
             if abs(value - 2 / 3) < 1e-9:
-                way = (
-                    "the mean of the best and the worst placement leaves the others out"
-                )
+                way = "the mean of the best and the worst placement leaves the others out"
             elif abs(value - 1 / 2) < 1e-9:
                 way = "that is the median of the placements, not their mean"
         elif len(ties) == 2:
-            way = (
-                "combine every choice of the first tie with every choice of the second"
-            )
+            way = "combine every choice of the first tie with every choice of the second"
             if ties[0][1] == 0:
                 way = "the items of a tie without relevant ones take ranks too"
         if 1e-9 < abs(value - need) < 0.03:
-            way = (
-                "near, but not exact: go through all placements instead of drawing some"
-            )
+            way = "near, but not exact: go through all placements instead of drawing some"
         if abs(value - need) < 1e-4:
             way = "near, but not exact: do not round, and compute in float64"
         assert abs(value - need) < 1e-9, (
@@ -436,9 +430,7 @@ known = {tuple(row): value for row, value in zip(counts.tolist(), single, strict
 
 def checked_ap(items, relevant):
     """Return what 6.4 asks for, so that only your mean is judged."""
-    return known.get(
-        (*np.asarray(items).tolist(), *np.asarray(relevant).tolist()), pooled
-    )
+    return known.get((*np.asarray(items).tolist(), *np.asarray(relevant).tolist()), pooled)
 
 
 with switched_off(globals(), *LIBRARY), replaced(globals(), expected_ap=checked_ap):
@@ -453,8 +445,7 @@ for other, mistake in mistakes:
     if abs(value - other) < 1e-9:
         way = mistake
 assert abs(value - need) < 1e-9, (
-    f"mean_ap gives {value:.6f}, but the mean over the {len(single)} queries is "
-    f"{need:.6f}: {way}."
+    f"mean_ap gives {value:.6f}, but the mean over the {len(single)} queries is {need:.6f}: {way}."
 )
 need = single[:7].mean()
 assert abs(value_of_few - need) < 1e-9, (

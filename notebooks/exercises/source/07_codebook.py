@@ -101,8 +101,7 @@ for T, need, about in [
     given = T.copy()
     value = criterion(T)
     assert value is not None and np.ndim(value) == 1 and len(value) == 2, (
-        f"criterion returns {value!r}, but a pair of integers is needed: "
-        "return least, crowding."
+        f"criterion returns {value!r}, but a pair of integers is needed: return least, crowding."
     )
     value = tuple(value)
     shape = f"a codebook {T.dtype}{list(T.shape)}"
@@ -186,9 +185,7 @@ def design():
 # %% check design 2
 def measured(T):
     """Return the least distance, and minus the crowding, by bit counts."""
-    words = [
-        int("".join("01"[v > 0] for v in row), 2) for row in np.asarray(T).tolist()
-    ]
+    words = [int("".join("01"[v > 0] for v in row), 2) for row in np.asarray(T).tolist()]
     distances = [(a ^ b).bit_count() for a, b in permutations(words, 2)]
     return min(distances), -sum((8 - 2 * d) ** 2 for d in distances)
 
@@ -221,8 +218,7 @@ print(
 # %% check bound 2
 T = design()
 assert T is not None and np.shape(T) == (10, 8) and set(np.ravel(T)) <= {-1, 1}, (
-    "design() is no codebook of 10 rows and 8 columns of +1 and -1: "
-    "see the check above."
+    "design() is no codebook of 10 rows and 8 columns of +1 and -1: see the check above."
 )
 least, minus_crowding = measured(T)
 assert least >= 4, (
@@ -328,9 +324,7 @@ found = []  # a dict for every codebook measured
 for seed in SEEDS:
     parts = datasets.split(mnist, seed)
     if protocol.PROFILE == "quick":
-        parts = datasets.Split(
-            parts.stream[:2500], parts.database[:5000], parts.queries[::5]
-        )
+        parts = datasets.Split(parts.stream[:2500], parts.database[:5000], parts.queries[::5])
     feature_map = RBF(300, divisor=6).fit(features[parts.stream[:600]])
     Z_stream = feature_map.transform(features[parts.stream])
     Z_database = feature_map.transform(features[parts.database])
@@ -339,9 +333,7 @@ for seed in SEEDS:
         model.fit(Z_stream, labels[parts.stream])
         targets = np.stack([model.targets_[digit] for digit in range(10)])
         if kind == "designed":
-            assert all(
-                (targets[digit] == model.given[digit]).all() for digit in range(10)
-            )
+            assert all((targets[digit] == model.given[digit]).all() for digit in range(10))
         result = hamming_histogram(
             model.transform(Z_queries),
             model.transform(Z_database),
@@ -377,9 +369,7 @@ _, axes = plt.subplots()
 for kind in KINDS:
     least = [run["least"] for run in found if run["kind"] == kind]
     axes.plot(least, values_of(kind), "o", label=kind)
-axes.axhline(
-    paper, color="black", linewidth=1, linestyle="--", label="the paper's HMOH"
-)
+axes.axhline(paper, color="black", linewidth=1, linestyle="--", label="the paper's HMOH")
 axes.set(
     title=f"MNIST, 8 bits: {len(found)} codebooks",
     xlabel="least Hamming distance of two targets (bits)",

@@ -117,9 +117,7 @@ for r, d, need in [
         way = f"{right} is outside -128 .. 127 and saturates: clip before you cast"
     elif need == -128:
         way = "-128 is inside the range of int8, which is -128 .. 127"
-    assert value[0] == need, (
-        f"r = {r}, d = {d}: {value[0]}, but {need} is needed: {way}."
-    )
+    assert value[0] == need, f"r = {r}, d = {d}: {value[0]}, but {need} is needed: {way}."
 print("similarity_as_published: correct")
 
 # %% [markdown]
@@ -266,8 +264,7 @@ for r in (64, 128, 256, 300, 512):
         elif (given.sum(axis=1) != need.sum(axis=1)).any():
             way += ", and every column must be part of exactly one new column"
         raise AssertionError(
-            f"r = {r}: column {k} of `{name}` is {given[:, k]}, but {need[:, k]} is "
-            f"needed: {way}."
+            f"r = {r}: column {k} of `{name}` is {given[:, k]}, but {need[:, k]} is needed: {way}."
         )
 print("saturate: correct; up to 128 bits it changes no ranking")
 
@@ -285,12 +282,8 @@ mnist = datasets.load("mnist")
 features = mnist.features
 labels = mnist.labels
 parts = datasets.split(mnist, seed=0)
-if (
-    protocol.PROFILE == "quick"
-):  # HMOH_PROFILE=quick, for grading: a small part of the data
-    parts = datasets.Split(
-        parts.stream[:2500], parts.database[:5000], parts.queries[::5]
-    )
+if protocol.PROFILE == "quick":  # HMOH_PROFILE=quick, for grading: a small part of the data
+    parts = datasets.Split(parts.stream[:2500], parts.database[:5000], parts.queries[::5])
 feature_map = RBF(300, divisor=6).fit(features[parts.stream[:600]])
 Z_stream = feature_map.transform(features[parts.stream])
 Z_database = feature_map.transform(features[parts.database])
@@ -339,10 +332,7 @@ axes.minorticks_off()
 axes.legend(loc="lower left")
 same = np.allclose(right[:3], cast[:3], rtol=0, atol=1e-12)
 print("the two agree up to 128 bits:", same)
-print(
-    f"from 128 to 512 bits: right {right[-1] - right[2]:+.3f}, "
-    f"cast {cast[-1] - cast[2]:+.3f}"
-)
+print(f"from 128 to 512 bits: right {right[-1] - right[2]:+.3f}, cast {cast[-1] - cast[2]:+.3f}")
 
 # %% [markdown]
 # <details><summary>Answer</summary>

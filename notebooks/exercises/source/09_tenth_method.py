@@ -289,9 +289,7 @@ with replaced(globals(), accumulate=checked_accumulate, solve=checked_solve):
         f"{share:.1%} of the codes differ from those of one regression on all samples: {way}"
     )
     strong = RidgeHash(16, ridge=1000.0, random_state=0).fit(Zs, ys)
-    share = (
-        (strong.transform(Zs) != regression(strong, Zs, ys, 1000.0)).any(axis=1).mean()
-    )
+    share = (strong.transform(Zs) != regression(strong, Zs, ys, 1000.0)).any(axis=1).mean()
     assert share < 0.002, (
         f"with ridge=1000 {share:.1%} of the codes differ from those of a regression with "
         "this ridge: pass self.ridge to solve."
@@ -387,9 +385,7 @@ for part in ("n_anchors", "divisor", "center", "anchors"):
         f"{part} of the feature map is {settings.get(place)}, but a fair comparison needs "
         f"that of HMOH, {of_hmoh[place]}: RBF(300, divisor=6)."
     )
-assert settings["ridge"] == 1, (
-    f"ridge is {settings['ridge']}, but 1 is needed: pass it."
-)
+assert settings["ridge"] == 1, f"ridge is {settings['ridge']}, but 1 is needed: pass it."
 assert settings["codebook"] == of_hmoh["codebook"], (
     f"the codebook is {settings['codebook']!r}, but a fair comparison needs that of HMOH, "
     f"{of_hmoh['codebook']!r}: leave it out."

@@ -136,9 +136,7 @@ assert abs(on_mnist / need - 1) < 1e-3, (
     f"300 images, 100 anchors, divisor 6: {on_mnist:.4f}, but kernels.RBF has {need:.4f}: "
     "divide by the pairs of an anchor and another row, here 100 times 200."
 )
-print(
-    f"bandwidth: correct; for 300 images, 100 anchors and divisor 6 eta^2 is {need:.2f}"
-)
+print(f"bandwidth: correct; for 300 images, 100 anchors and divisor 6 eta^2 is {need:.2f}")
 
 # %% [markdown]
 # ## 10.2 The features, by hand
@@ -262,9 +260,7 @@ for loop in (plain, rbf_compiled):
         i, j = np.argwhere(~np.isclose(Z, need, atol=1e-5))[0]
         reason = "compare with your plain loop"
         if np.allclose(Z.ravel(), np.exp(-squared.ravel().cumsum() / 6), atol=1e-4):
-            reason = (
-                "the sum goes on from the pair before: begin it with 0 for each pair"
-            )
+            reason = "the sum goes on from the pair before: begin it with 0 for each pair"
         elif np.allclose(Z, np.exp(-squared.cumsum(axis=1) / 6), atol=1e-4):
             reason = "the sum goes on from the anchor before: begin it with 0 for each anchor"
         elif np.allclose(Z, np.exp(-squared / 3), atol=1e-5):
@@ -337,9 +333,7 @@ assert isinstance(found, (list, tuple, np.ndarray)) and np.shape(found) == (2,),
 need = []
 for divisor in (1.0, 30.0):
     fitted = RBF(100, divisor=divisor).fit(X)
-    need.append(
-        score(HMOH(32, random_state=0).fit(fitted.transform(X), labels), fitted)
-    )
+    need.append(score(HMOH(32, random_state=0).fit(fitted.transform(X), labels), fitted))
 assert abs(found[0] - found[1]) > 1e-6, (
     f"both divisors give {found[0]:.4f}: is the divisor passed to RBF, and is the model "
     "trained anew for each?"
@@ -352,9 +346,7 @@ assert gap < 0.01, (
     f"divisors 1 and 30 give {np.round(found, 3).tolist()}, but {np.round(need, 3).tolist()} "
     f"is needed: {reason}."
 )
-print(
-    f"sweep: correct; divisor 1 gives {found[0]:.3f}, divisor 30 gives {found[1]:.3f}"
-)
+print(f"sweep: correct; divisor 1 gives {found[0]:.3f}, divisor 30 gives {found[1]:.3f}")
 
 # %% [markdown]
 # **Predict before you run.** With divisor 100 the kernel is so narrow that the *largest* feature
@@ -364,9 +356,7 @@ print(
 # %%
 DIVISORS = [0.01, 0.1, 0.3, 1, 3, 6, 10, 30, 100, 1000, 100_000]
 scores = sweep(DIVISORS)
-print(
-    "  divisor     eta  typical largest feature  mean feature  different codes    mAP"
-)
+print("  divisor     eta  typical largest feature  mean feature  different codes    mAP")
 for divisor, value in zip(DIVISORS, scores, strict=True):
     feature_map = RBF(100, divisor=divisor).fit(X)
     Z = feature_map.transform(X)
@@ -395,9 +385,7 @@ for divisor in (6, 100):
         model.partial_fit(Z[:n], labels[:n], classes=np.arange(10))
         bits.append(Z[100:] @ model.weights_ > 0)
     same = (bits[0] == bits[1]).mean()
-    print(
-        f"divisor {divisor}: {same:.0%} of the bits are the same after the 100 anchors alone"
-    )
+    print(f"divisor {divisor}: {same:.0%} of the bits are the same after the 100 anchors alone")
 zeros = (RBF(100, divisor=100_000).fit(X).transform(X[100:]) == 0).mean()
 print(f"divisor 100,000: {zeros:.0%} of the features are exactly 0 in float32")
 
@@ -550,9 +538,7 @@ assert peak < 10 * whole, (
     f"{peak / 1e6:.0f} MB were needed for {whole / 1e6:.1f} MB of images: an array of all "
     "n m p differences is too large, so use X @ A.T."
 )
-print(
-    f"rbf_product: correct, with at most {peak / 1e6:.1f} MB of memory for 400 images"
-)
+print(f"rbf_product: correct, with at most {peak / 1e6:.1f} MB of memory for 400 images")
 
 # %% [markdown]
 # **Predict before you run.** How many times as fast as the compiled loop is the product, and how
@@ -579,9 +565,7 @@ product = seconds(rbf_product, X, A, eta2)
 print(f"{n:,} images, 100 anchors, shortest of five runs:")
 print(f"plain loop {by_hand * 1e3:8.1f} ms (from 20 images)")
 print(f"compiled   {compiled * 1e3:8.1f} ms, {by_hand / compiled:.0f} times as fast")
-print(
-    f"product    {product * 1e3:8.1f} ms, {compiled / product:.0f} times as fast as that"
-)
+print(f"product    {product * 1e3:8.1f} ms, {compiled / product:.0f} times as fast as that")
 
 # %% [markdown]
 # <details><summary>Answer</summary>

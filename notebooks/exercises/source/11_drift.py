@@ -279,9 +279,7 @@ for T, n, need in cases:
         reason = "up to step n it is the average of all states"
     elif n == 2 and T == 3 and np.allclose(found, 1 / 3):
         reason = "forgetting begins one step too late: divide by n from step n on"
-    elif n is not None and np.allclose(
-        found, (1 - 1 / n) ** ago / ((1 - 1 / n) ** ago).sum()
-    ):
+    elif n is not None and np.allclose(found, (1 - 1 / n) ** ago / ((1 - 1 / n) ** ago).sum()):
         reason = "up to step n the states count equally; do not scale at the end"
     raise AssertionError(
         f"weights_of_steps({T}, {n}) = {found.round(4).tolist()}, but "
@@ -295,9 +293,7 @@ for n in (None, 4000, 1000, 250):
     for after in (250, 1000, 6000):
         shares.append(sum(weights_of_steps(HALF + after, n)[HALF:]))
     text = ", ".join(f"{share:.2f}" for share in shares)
-    print(
-        f"memory {n}: weight of the new states 250, 1,000 and 6,000 steps later: {text}"
-    )
+    print(f"memory {n}: weight of the new states 250, 1,000 and 6,000 steps later: {text}")
 
 # %% [markdown]
 # ## 11.3 The pass
@@ -449,9 +445,7 @@ def choose(accuracy, window):
 
 
 # %% check choose 2
-table = np.array(
-    [[0.9, 0.5, 0.5, 0.5, 0.5], [0.1, 0.8, 0.8, 0.8, 0.2], [0.3, 0.8, 0.2, 0.2, 0.9]]
-)
+table = np.array([[0.9, 0.5, 0.5, 0.5, 0.5], [0.1, 0.8, 0.8, 0.8, 0.2], [0.3, 0.8, 0.2, 0.2, 0.9]])
 chosen = np.asarray(choose(table.copy(), 2))
 assert chosen.shape == (5,), (
     f"the choice has shape {chosen.shape}, but (5,) is needed: one row for each of 5 blocks."
