@@ -20,9 +20,8 @@ Reading guide
 1. `Codebook` gives every label its target code: Hadamard columns, alignment by LSH, votes.
 2. `_perceptron` is the learning rule. The comment above it shows the same loop in a few lines.
 3. `HMOH`, at the end, puts the two together. Its docstring explains every parameter.
-4. `OnlineHasher` is what all methods share: parameters, stream, feature map, codes, files. One idea
-   carries it: check everything first, work on a copy of the state, replace the state as a whole.
-   `CodebookHasher` adds the codebook. Skip both at first reading, and the input checks too.
+4. `OnlineHasher` is what all methods share. One idea carries it: check everything first, work on a
+   copy of the state, replace the state as a whole. Skip it, and the input checks, at first reading.
 """
 
 from __future__ import annotations
@@ -93,26 +92,18 @@ def compiled(function):
 def hadamard(order: int) -> np.ndarray:
     """Return Sylvester's matrix of a power of two, H_ij = (-1)^popcount(i & j) for i, j from 0.
 
-    The closed form printed in the paper, (-1)^((i-1)(j-1)), is another matrix, of rank 2. The
-    paper's recursion is right.
+    The paper's recursion is right. Its closed form, (-1)^((i-1)(j-1)), is a matrix of rank 2.
 
-    >>> hadamard(4)
-    array([[ 1,  1,  1,  1],
-           [ 1, -1,  1, -1],
-           [ 1,  1, -1, -1],
-           [ 1, -1, -1,  1]], dtype=int8)
+    >>> hadamard(2)
+    array([[ 1,  1],
+           [ 1, -1]], dtype=int8)
     """
     check_number(order, "order")
     return hadamard_product(np.eye(order)).astype(np.int8)
 
 
 def hadamard_product(x: np.ndarray) -> np.ndarray:
-    """Return hadamard(n) @ x for x (n, m) as float64, by the fast transform, in O(n log n) m.
-
-    >>> hadamard_product(np.array([[1.0], [2.0]]))
-    array([[ 3.],
-           [-1.]])
-    """
+    """Return hadamard(n) @ x for x (n, m) as float64, by the fast transform in O(n log n) m."""
     product = np.array(x, np.float64)
     if len(product) & (len(product) - 1):
         raise ValueError(f"{len(product)} rows are no power of two; pass 1, 2, 4, 8, ... rows.")
@@ -122,10 +113,7 @@ def hadamard_product(x: np.ndarray) -> np.ndarray:
 
 @compiled
 def _walsh_hadamard(A):
-    """Multiply A from the left by Sylvester's matrix, in place: log2(n) passes of additions.
-
-    A (n, m) float64, n a power of two.
-    """
+    """Multiply A (n, m) float64 from the left by Sylvester's matrix of order n, in place."""
     half = 1
     while half < len(A):
         for start in range(0, len(A), 2 * half):
@@ -161,17 +149,6 @@ class Codebook:
         Number of labels, if it is known.
     seed : int
 
-    Attributes
-    ----------
-    order : int
-        r*.
-    rows : dict
-        Label, or tuple of labels, to its row of `table`.
-    table : (rows, n_bits or more) float32
-        The target codes, with zeros up to whole tiles of bits.
-    columns : list of int
-        The columns of the labels, in order of arrival.
-
     Examples
     --------
     >>> book = Codebook(4, "ordered", n_labels=3).add(["ape", "bee", "cat"])
@@ -185,9 +162,10 @@ class Codebook:
         self.kind = kind
         self.n_labels = n_labels
         self.seed = seed
-        self.order = 1 << max(1, int(max(n_bits, n_labels or 1) - 1).bit_length())
-        self.columns: list[int] = []
-        self.rows: dict = {}
+        self.order = 1 << max(1, int(max(n_bits, n_labels or 1) - 1).bit_length())  # r*
+        self.columns: list[int] = []  # of the labels, in order of arrival
+        self.rows: dict = {}  # label, or tuple of labels, to its row of the table
+        # (rows, bits) target codes, with zeros up to whole tiles of bits
         self.table = np.zeros((0, -(-self.n_bits // TILE) * TILE), np.float32)
         self._given: set[bytes] = set()  # the targets of labels
         self._rng = np.random.default_rng(seed)
@@ -231,10 +209,10 @@ class Codebook:
             self._lsh = self._rng.normal(size=(self.order, self.n_bits))
 
     def _choose_draw(self) -> None:
-        """Keep the draw whose nearest targets are farthest apart.
+        """Keep the draw whose nearest targets are farthest apart; of equals the least crowded.
 
-        Of equals, the smallest sum of squared inner products wins. The number of draws follows from
-        an estimated cost of one second, not from a clock, so that the result can be repeated.
+        The number of draws follows from an estimated cost of one second, not from a clock, so that
+        the result can be repeated.
         """
         nanoseconds = 40 * self.order * self.n_bits + 0.5 * self.n_labels**2 * self.n_bits
         n_draws = int(np.clip(1e9 / nanoseconds, 1, DRAWS))
@@ -243,8 +221,10 @@ class Codebook:
             self._draw(0)
             score = (0, 0)
             if n_draws > 1:
-                aligned = _sign(hadamard_product(self._lsh))
-                score = _crowding(aligned[self._queue[: self.n_labels]])
+                aligned = _sign(hadamard_product(self._lsh)[self._queue[: self.n_labels]])
+                products = aligned.astype(np.float32) @ aligned.T
+                np.fill_diagonal(products, -self.n_bits)
+                score = (products.max(), np.square(products).sum(dtype=np.float64))
             if score < best_score:
                 best_score = score
                 best = self._queue, self._lsh
@@ -267,15 +247,12 @@ class Codebook:
         has_grown = self._first > 0
         has_room = len(self._given) < 2.0**self.n_bits
         while has_grown and has_room and target.tobytes() in self._given:
-            target = self._random_targets(1)[0]
+            # Signs under a new Wlsh are independent coins.
+            target = _sign(self._rng.integers(2, size=self.n_bits))
         self._queue = self._queue[1:]
         self.columns.append(column)
         self._given.add(target.tobytes())
         return target
-
-    def _random_targets(self, n: int) -> np.ndarray:
-        """Return n random codes, distributed like a column under a new Wlsh."""
-        return _sign(self._rng.integers(2, size=(n, self.n_bits)))
 
     def _far_target(self, target: np.ndarray) -> np.ndarray:
         """Return the random code that is farthest from the targets already given.
@@ -285,7 +262,7 @@ class Codebook:
         n = len(self.rows)
         if n == 0 or n > FAR_LABELS:
             return target
-        candidates = self._random_targets(min(DRAWS, FAR_PAIRS // n))
+        candidates = _sign(self._rng.integers(2, size=(min(DRAWS, FAR_PAIRS // n), self.n_bits)))
         products = candidates @ self.table[:n, : self.n_bits].T
         best_first = np.lexsort((np.square(products).sum(axis=1), products.max(axis=1)))
         return candidates[best_first[0]]
@@ -308,18 +285,6 @@ class Codebook:
         votes[tied[:n_plus]] = 1
         majority = _sign(votes)
         return majority if self._lsh is None else _sign(majority @ self._lsh)
-
-
-def _crowding(targets: np.ndarray) -> tuple[float, float]:
-    """Return the largest product of two targets, and the sum of squares of all products."""
-    T = targets.astype(np.float32)
-    largest = -T.shape[1]
-    for start in range(0, len(T), 1000):  # bounds the memory
-        products = T[start : start + 1000] @ T.T
-        np.fill_diagonal(products[:, start:], -T.shape[1])
-        largest = max(largest, products.max())
-    # ||T T^T||^2 = ||T^T T||^2, and the second matrix is small.
-    return largest, np.square(T.T @ T, dtype=np.float64).sum()
 
 
 # ---- the perceptron (Sec. 3.5 and 3.7) -----------------------------------------------------------
@@ -609,6 +574,7 @@ class OnlineHasher:
 
     def _start(self, state: State, Z: np.ndarray) -> None:
         """Add to the state what learning starts from; Z (n, m) has samples of the warm-up."""
+        state.n_mapped = Z.shape[1]
 
     def _own(self, state: State) -> None:
         """Copy the arrays that `_learn` writes into, if it does."""
@@ -662,11 +628,9 @@ class OnlineHasher:
         settings = self.get_params(deep=False)
         settings.pop("n_threads", None)  # results do not depend on it
         maps = _named_maps(self.feature_map).values()
-        settings["feature_map"] = [
-            (type(part), getattr(part, "get_params", dict)()) for part in maps
-        ]
+        settings["feature_map"] = [(type(m), getattr(m, "get_params", dict)()) for m in maps]
         if isinstance(self.random_state, np.random.Generator):
-            settings["random_state"] = "a Generator"
+            settings["random_state"] = None  # only the seed drawn from it matters
         return settings
 
     # The stream.
@@ -701,7 +665,9 @@ class OnlineHasher:
             X = check_features(X)
             state = self._new_state(X.shape[1])
         else:
-            self._check_unchanged(state)
+            if self._settings() != state.settings:
+                change = f"were {state.settings} when learning began and are {self._settings()} now"
+                raise ValueError(f"the parameters {change}; set them back, or start anew with fit.")
             X = check_features(X, state.n_features)
             state = State(**vars(state))
         y = self._check_y(state, y, classes, len(X))
@@ -728,13 +694,6 @@ class OnlineHasher:
                 self._learn(state, self._features(state, X[rows]), y[rows])
         self._state = state
         return self
-
-    def _check_unchanged(self, state: State) -> None:
-        now = self._settings()
-        if now != state.settings:
-            name = next(name for name in now if now[name] != state.settings[name])
-            change = f"{name} was {state.settings[name]} when learning began and is {now[name]} now"
-            raise ValueError(f"{change}; set it back, or start again with fit.")
 
     def _new_state(self, n_features: int) -> State:
         n_warmup = self._least_warmup
@@ -764,15 +723,12 @@ class OnlineHasher:
             now, before = (names[kind].format(n) for kind, n in (form, state.form))
             raise ValueError(f"y holds {now}, but learning began with {before}; pass such labels.")
         if classes is not None:
-            if y.ndim == 2 or np.ndim(classes) != 1 or np.size(classes) == 0:
-                way = "pass a list of labels, or leave it out if y is a 0/1 matrix"
-                raise ValueError(f"classes={classes!r} does not fit y; {way}.")
-            classes = np.unique(check_labels(classes, len(classes), "classes"))
+            classes = np.unique(check_labels(classes, np.size(classes), "classes"))
             if state.n_seen == 0 and classes.dtype.kind == y.dtype.kind:
                 state.classes = classes
             if not np.array_equal(classes, state.classes):
                 reason = f"classes {classes.tolist()} are unlike y, or those of the first call"
-                raise ValueError(f"{reason}; pass the same, or none.")
+                raise ValueError(f"{reason}; pass the same, or none for a 0/1 matrix.")
         return y
 
     def _fit_maps(self, state: State, X: np.ndarray) -> None:
@@ -781,12 +737,7 @@ class OnlineHasher:
         for part in copy.deepcopy(list(_named_maps(self.feature_map).values())):
             part.fit(self._features(state, X))  # by the maps before it
             state.maps.append(part)
-        self._begin(state, X)
-
-    def _begin(self, state: State, X: np.ndarray) -> None:
-        Z = self._features(state, X)
-        state.n_mapped = Z.shape[1]
-        self._start(state, Z)
+        self._start(state, self._features(state, X))
 
     def _features(self, state: State, X: np.ndarray) -> np.ndarray:
         """Return what the fitted feature maps make of X."""
@@ -795,25 +746,19 @@ class OnlineHasher:
         Z = X
         for part in state.maps:
             Z = part.transform(Z)
-        # Compiled loops rely on the shape.
         Z = check_features(Z, state.n_mapped, "the output of feature_map")
-        if len(Z) != len(X):
-            way = "pass a map that returns one row per sample"
-            raise ValueError(f"feature_map {part!r} made {len(Z)} rows of {len(X)}; {way}.")
+        if len(Z) != len(X):  # compiled loops rely on the shape
+            raise ValueError(f"feature_map made {len(Z)} rows of {len(X)}; pass another map.")
         return Z
 
     # Codes.
 
-    def _begun(self) -> State:
-        if self._state is None:
-            name = type(self).__name__
-            raise NotFittedError(f"this {name} is not fitted; call fit or partial_fit first.")
-        return self._state
-
-    def _fitted(self) -> State:
-        """Return the present state, from which codes can be made."""
-        state = self._begun()
-        if state.maps is None:
+    def _fitted(self, is_warm: bool = True) -> State:
+        """Return the present state, from which codes can be made if it is warm."""
+        state = self._state
+        if state is None:
+            raise NotFittedError(f"{self!r} has seen no sample; call fit or partial_fit first.")
+        if is_warm and state.maps is None:
             seen = f"seen {state.n_seen} of {state.n_warmup} warm-up samples"
             raise NotFittedError(f"{seen}; pass more to partial_fit.")
         return state
@@ -841,12 +786,12 @@ class OnlineHasher:
     @property
     def n_seen_(self) -> int:
         """Return the number of samples received."""
-        return self._begun().n_seen
+        return self._fitted(is_warm=False).n_seen
 
     @property
     def n_features_in_(self) -> int:
         """Return the number of features of a sample."""
-        return self._begun().n_features
+        return self._fitted(is_warm=False).n_features
 
     @property
     def feature_map_(self):
@@ -876,37 +821,27 @@ class OnlineHasher:
 
         A model that was loaded continues to learn where it stopped.
         """
-        with self._begun().lock:
+        with self._fitted(is_warm=False).lock:
             arrays = self._to_arrays(self._state)
         temporary = f"{os.fspath(path)}.{uuid.uuid4().hex}.tmp"
         try:
             with open(temporary, "wb") as file:
                 np.savez(file, **arrays)
             os.replace(temporary, path)
-        except OSError as error:
-            reason = f"{path} cannot be written and is as before ({error.strerror})"
-            raise OSError(error.errno, f"{reason}; pass a path in a folder with space.") from error
         finally:
             with contextlib.suppress(FileNotFoundError):
                 os.remove(temporary)
 
     def _to_arrays(self, state: State) -> dict[str, np.ndarray]:
         """Return the contents of a saved file, in arrays that nobody writes into."""
-        self._check_unchanged(state)
-        maps = state.maps
-        if maps is None:
-            maps = _named_maps(self.feature_map).values()
-        params = self.get_params(deep=False) | {"feature_map": None}
-        if isinstance(self.random_state, np.random.Generator):
-            params["random_state"] = None  # the seed drawn from it is saved
-        head = {"format": f"{FORMAT} {type(self).__name__}", "params": params, "n_maps": len(maps)}
+        maps = _named_maps(self.feature_map).values() if state.maps is None else state.maps
+        head = {"params": state.settings | {"feature_map": None}, "n_maps": len(maps)}
         head |= {name: getattr(state, name) for name in ("n_features", "n_seen", "seed", "form")}
         head["classes"] = None if state.classes is None else state.classes.tolist()
-        head["is_started"] = state.maps is not None
-        arrays = {"head": np.array(json.dumps(head, default=lambda number: number.item()))}
+        arrays = {"format": np.array(f"{FORMAT} {type(self).__name__}")}
+        arrays["head"] = np.array(json.dumps(head, default=lambda number: number.item()))
         if state.waiting:
-            X, y = map(np.concatenate, zip(*state.waiting, strict=True))
-            arrays |= {"waiting/X": X, "waiting/y": y}
+            arrays["X"], arrays["y"] = map(np.concatenate, zip(*state.waiting, strict=True))
         for i, part in enumerate(maps):
             if not hasattr(part, "get_state"):
                 raise TypeError(f"feature_map {part!r} has no get_state; pass a map such as RBF().")
@@ -927,27 +862,23 @@ class OnlineHasher:
     def load(cls, path, feature_map=None):
         """Return a model written by `save`.
 
-        Parameters
-        ----------
-        path : path of the file
-        feature_map : map or list of maps
-            If the model had feature maps, new ones of the same kinds, of which copies are filled.
+        If the model had feature maps, pass new ones of the same kinds; copies of them are filled.
         """
         try:
             with np.load(path, allow_pickle=False) as file:
                 arrays = dict(file)
+            mark = arrays.pop("format").item()
+            if mark != f"{FORMAT} {cls.__name__}":
+                raise ValueError(f"it is marked {mark!r}, not '{FORMAT} {cls.__name__}'")
             head = json.loads(arrays.pop("head").item())
-            if head["format"] != f"{FORMAT} {cls.__name__}":
-                raise ValueError(f"it is marked {head['format']!r}, not '{FORMAT} {cls.__name__}'")
-            params = head["params"] | {"feature_map": copy.deepcopy(feature_map)}
-            model = cls(**params)
-            maps = _named_maps(model.feature_map).values()
+            model = cls(**head["params"] | {"feature_map": copy.deepcopy(feature_map)})
+            maps = list(_named_maps(model.feature_map).values())
             if len(maps) != head["n_maps"]:
                 raise ValueError(f"it has {head['n_maps']} feature maps, not {len(maps)}")
             for i, part in enumerate(maps):
                 part.set_state(_pop_part(arrays, f"map{i}/"))
             model._check_params()
-            model._state = model._from_file(head, arrays)
+            model._resume(head, arrays, copy.deepcopy(maps))
             return model
         except Exception as error:  # a damaged file raises nearly anything
             # Only a damaged file leads to a position before its beginning, an invalid argument.
@@ -957,48 +888,43 @@ class OnlineHasher:
             way = "pass a file written by save, and new maps like its own: feature_map=RBF()"
             raise ValueError(f"{reason}; {way}.") from error
 
-    def _from_file(self, head: dict, arrays: dict[str, np.ndarray]) -> State:
-        """Return the state of a file: a freshly started one, whose arrays the file replaces."""
-        for name, least in (("n_features", 1), ("n_seen", 0), ("seed", 0)):
-            check_number(head[name], name, least=least, most=2**63)
-        state = self._new_state(head["n_features"])
-        state.seed = head["seed"]
+    def _resume(self, head: dict, arrays: dict[str, np.ndarray], maps: list) -> None:
+        """Start afresh, then replace what was learned by the arrays of a file."""
+        self._state = state = self._new_state(int(head["n_features"]))
+        state.seed = int(head["seed"])
         state.form = head["form"] and tuple(head["form"])
         state.classes = head["classes"] and np.array(head["classes"])
-        if head["is_started"]:
-            state.maps = copy.deepcopy(list(_named_maps(self.feature_map).values()))
+        learned = _pop_part(arrays, "model/")
+        if learned:
+            state.maps = maps
             # Samples of the right shape will do, because what is learned from them is replaced.
             shape = (max(2, self._least_warmup), state.n_features)
-            self._begin(state, np.random.default_rng(0).normal(size=shape).astype(np.float32))
-            self._fill(state, _pop_part(arrays, "model/"))
-        state.n_seen = head["n_seen"]
-        waiting = _pop_part(arrays, "waiting/")
-        if waiting:
-            X = check_features(waiting["X"], state.n_features)
-            state.waiting = ((X, self._check_y(state, waiting["y"], None, len(X))),)
-            state.n_waiting = len(X)
+            samples = np.random.default_rng(0).normal(size=shape).astype(np.float32)
+            self._start(state, self._features(state, samples))
+            self._fill(state, learned)
+        X, y = arrays.pop("X", ()), arrays.pop("y", None)
+        state.n_seen = int(head["n_seen"]) - len(X)
+        if len(X):
+            self.partial_fit(X, y)  # these samples wait again
         if arrays:
             raise ValueError(f"it holds {min(arrays)}, which is unknown")
-        return state
 
     def _fill(self, state: State, arrays: dict[str, np.ndarray]) -> None:
         """Replace what was learned by arrays of the same types and shapes.
 
-        An array that is empty at the start may have any length. Compiled loops compute with these
-        arrays, and take no index from them.
+        An array that is empty at the start may have any length. No loop takes an index from these.
         """
-        fresh = {name: np.asarray(a) for name, a in self._learned(state).items()}
+        fresh = self._learned(state)
         if set(arrays) != set(fresh):
             raise ValueError(f"it holds {sorted(arrays)}, not {sorted(fresh)}")
         for name, a in arrays.items():
-            has = (a.dtype, a.shape)
-            need = (fresh[name].dtype, fresh[name].shape)
-            if not fresh[name].size and a.ndim == fresh[name].ndim:
-                need = (need[0], (len(a), *need[1][1:]))
-            if need[0].kind == a.dtype.kind == "U":
-                need = (a.dtype, need[1])
-            if has != need or (a.dtype.kind in "fi" and not (np.isfinite(a) & (a > -np.inf)).all()):
-                raise ValueError(f"{name} is {has}, not {need} and finite")
+            need = np.asarray(fresh[name])
+            first = 0 if need.size else 1
+            fits = a.ndim == need.ndim and a.shape[first:] == need.shape[first:]
+            is_text = a.dtype.kind == need.dtype.kind == "U"
+            if not fits or not (is_text or (a.dtype == need.dtype and np.isfinite(a).all())):
+                wanted = f"finite {need.dtype} of shape {need.shape}"
+                raise ValueError(f"{name} is {a.dtype} of shape {a.shape}, not {wanted}")
             setattr(state, name, a if a.ndim else a.item())
         self._own(state)
 
@@ -1118,20 +1044,17 @@ class HMOH(CodebookHasher):
     Attributes
     ----------
     weights_ : (m, n_bits) float32
-    targets_ : dict
-        Label (or column of y) to its target code, (n_bits,) int8 of +1 and -1.
-    label_set_targets_ : dict
-        The same for sets of several labels, as tuples of columns.
+    targets_, label_set_targets_ : dict
+        Label (or column of y), or tuple of columns, to its target code, (n_bits,) int8.
     n_seen_, n_steps_ : int
         Samples received, and updates made.
     feature_map_ : the fitted map or maps
 
     Notes
     -----
-    Products are float32. Features (after the maps) between 1e-20 and 1e15 in size are safe.
-
-    One thread may learn while others encode: each of them uses one whole state, as it was between
-    two calls of `partial_fit`. Two threads must not learn at the same time.
+    Products are float32; features (after the maps) between 1e-20 and 1e15 in size are safe. One
+    thread may learn while others encode, each from a state between two calls of `partial_fit`.
+    Two threads must not learn at the same time.
 
     Examples
     --------
@@ -1184,7 +1107,8 @@ class HMOH(CodebookHasher):
         # The numbers that the comment above `_perceptron` calls n, g^-age - 1 and g^run.
         n = int(min(self.memory or NEVER, NEVER))
         run = min(RUN, n)
-        growth = np.expm1(-np.arange(run) * _log_decay(n)).astype(np.float32)
+        state.log_decay = math.log1p(-1 / max(n, 2))  # for n = 1 it is only multiplied by 0
+        growth = np.expm1(-np.arange(run) * state.log_decay).astype(np.float32)
         state.forgetting = (n, growth, float(np.float64(1 - 1 / n) ** run))
 
     def _own(self, state: State) -> None:
@@ -1220,7 +1144,10 @@ class HMOH(CodebookHasher):
             return
         n_tiles = len(state.W) // TILE
         enough_work = 1 + Z.size * len(state.W) // 1_000_000
-        n_threads = min(self.n_threads or _cores(), n_tiles, enough_work)
+        n_cores = (
+            len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+        )
+        n_threads = min(self.n_threads or n_cores, n_tiles, enough_work)
         if n_threads == 1:
             learn(0, len(state.W))
         else:
@@ -1241,7 +1168,7 @@ class HMOH(CodebookHasher):
                 raise NotFittedError(f"{seen}; pass more to partial_fit.")
             n, growth, _ = state.forgetting
             age = min((t - n) % len(growth), t)
-            rest = math.exp(age * _log_decay(n))
+            rest = math.exp(age * state.log_decay)
             factors = (1.0, float(age), 1.0, float(t)) if t < n else (rest, 1 - rest, rest, 1.0)
             if not state.settings["ensemble"]:
                 factors = (0.0, 1.0, 0.0, 1.0)
@@ -1266,15 +1193,3 @@ class HMOH(CodebookHasher):
     def n_steps_(self) -> int:
         """Return the number of updates made."""
         return int(self._fitted().steps[0])
-
-
-def _log_decay(n: int) -> float:
-    """Return log(1 - 1/n), also for n = 1, where it is only ever multiplied by 0."""
-    return math.log1p(-1 / max(n, 2))
-
-
-def _cores() -> int:
-    """Return the number of cores that this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1

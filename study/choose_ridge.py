@@ -14,10 +14,10 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from baselines import HadamardRidge
 from hmoh import HMOH, OnlineHasher
 from kernels import RBF, UnitLength
 from metrics import hamming_histogram
+from ridge import HadamardRidge
 from study import datasets
 from study.datasets import Dataset
 from study.evaluation import headline, mean_ap

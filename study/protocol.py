@@ -27,13 +27,13 @@ from pathlib import Path
 import numpy as np
 from tqdm import tqdm
 
-from baselines import BEYOND, METHODS, PUBLISHED_FAULTS
+from baselines import METHODS, PUBLISHED_FAULTS
 from metrics import area_under_curve
 from study import datasets
 from study.evaluation import headline, int8_saturated, measure
 from study.features import prepare
 from study.records import code_version, plain, plain_values, run_key, write_atomically
-from study.training import compile_method, evaluate, fit, fit_in_steps, new_model
+from study.training import BEYOND, compile_method, evaluate, fit, fit_in_steps, new_model
 
 # What the modules evaluation and records define is listed here too, for those who import it.
 __all__ = [
@@ -130,7 +130,7 @@ def run(
     Parameters
     ----------
     method : str
-        A name of `baselines.METHODS` or `baselines.BEYOND`.
+        A name of `baselines.METHODS` or `study.training.BEYOND`.
     dataset : str
         A name that `datasets.load` knows.
     n_bits, seed : int

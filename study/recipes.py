@@ -17,10 +17,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from baselines import HadamardRidge
 from hmoh import HMOH, OnlineHasher, check_features, check_integer, check_labels
 from kernels import RBF, Concat, UnitLength
 from metrics import mean_average_precision
+from ridge import HadamardRidge
 
 __all__ = ["Recipe", "choose", "chosen_without", "recipes"]
 
