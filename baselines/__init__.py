@@ -1,6 +1,8 @@
 """The methods that HMOH is compared with, with the parameters of the paper.
 
-Copy this folder together with hmoh.py and kernels.py.
+Copy this folder together with hmoh.py and kernels.py. All methods have the interface of `HMOH`:
+`fit`, `partial_fit`, `transform`, `decision_function`, `save`, `load`, `weights_`, `n_seen_` and
+`feature_map_`.
 
 `METHODS` maps the name of a method to a function. The function makes a model with the paper's
 parameters and features for one of its data sets. Faults of the published benchmark are corrected;
@@ -18,15 +20,9 @@ LSH(n_bits=32, feature_map=UnitLength(), warmup=None, random_state=0)
 >>> sorted(METHODS)
 ['AdaptHash', 'BSODH', 'FROSH', 'HCOH', 'HMOH', 'LSH', 'MIHash', 'OKH', 'OSH', 'SketchHash']
 
-`BEYOND` has methods of our own in the same form. They are not in the paper.
-
->>> BEYOND["HadamardRidge"]("mnist", n_bits=32).ridge
-0.001
-
-To add a method, write its class in a new file of this folder, with `LinearHasher` of linear.py
-as base class and `OSH` as an example. Import it below, and add it to `__all__` and `METHODS`.
-`METHODS_AS_PUBLISHED` then has it too.
-`study.protocol` and the notebooks then run it by its name.
+To add a method, write its class in a new file of this folder, with `LinearHasher` of linear.py as
+base class and `OSH` as an example. Import it below, and add it to `__all__` and `METHODS`.
+`METHODS_AS_PUBLISHED` then has it too, and `study.protocol` and the notebooks run it by its name.
 """
 
 from __future__ import annotations
@@ -40,31 +36,15 @@ from hmoh import HMOH, OnlineHasher
 from kernels import RBF, UnitLength
 
 from .bsodh import BSODH
-from .hadamard_ridge import HadamardRidge
 from .hcoh import HCOH
-from .lsh import LSH
+from .linear import LSH
 from .mihash import MIHash
 from .osh import OSH
 from .pairwise import OKH, AdaptHash
 from .sketching import FROSH, SketchHash
 
-__all__ = [
-    "BEYOND",
-    "BSODH",
-    "FROSH",
-    "HCOH",
-    "LSH",
-    "METHODS",
-    "METHODS_AS_PUBLISHED",
-    "OKH",
-    "OSH",
-    "PAPER_DATASETS",
-    "PUBLISHED_FAULTS",
-    "AdaptHash",
-    "HadamardRidge",
-    "MIHash",
-    "SketchHash",
-]
+__all__ = ["METHODS", "METHODS_AS_PUBLISHED", "PAPER_DATASETS", "PUBLISHED_FAULTS"]
+__all__ += ["BSODH", "FROSH", "HCOH", "LSH", "OKH", "OSH", "AdaptHash", "MIHash", "SketchHash"]
 
 PAPER_DATASETS = ("cifar10", "places205", "mnist", "nuswide")
 
@@ -77,21 +57,15 @@ def _as_in_paper(method: type, **params) -> Callable:
     params = {"feature_map": UnitLength()} | params
 
     def make(
-        dataset_name: str,
-        n_bits: int,
-        random_state: int | np.random.Generator | None = None,
+        dataset_name: str, n_bits: int, random_state: int | np.random.Generator | None = None
     ) -> OnlineHasher:
         if dataset_name not in PAPER_DATASETS:
             way = f"pass one of {', '.join(PAPER_DATASETS)}"
             raise ValueError(f"the paper has no data set {dataset_name!r}; {way}.")
         which = PAPER_DATASETS.index(dataset_name)
-        chosen = {}
-        for name, value in params.items():
-            if isinstance(value, tuple):
-                value = value[which]
-            # A copy, because a feature map must not be shared by two models.
-            chosen[name] = copy.deepcopy(value)
-        return method(n_bits=n_bits, random_state=random_state, **chosen)
+        chosen = {k: v[which] if isinstance(v, tuple) else v for k, v in params.items()}
+        # A copy, because a feature map must not be shared by two models.
+        return method(n_bits=n_bits, random_state=random_state, **copy.deepcopy(chosen))
 
     return make
 
@@ -139,24 +113,12 @@ METHODS: dict[str, Callable] = {
     ),
 }
 
-# Our own methods, with one setting for all data sets.
-BEYOND: dict[str, Callable] = {
-    "HadamardRidge": _as_in_paper(
-        HadamardRidge, feature_map=[UnitLength(), RBF(n_anchors=1000, center=True)]
-    ),
-}
 
-
-def _changed(method: str, **params) -> Callable:
+def _changed(name: str, **params) -> Callable:
     """Return a function like the one in METHODS whose models have some parameters changed."""
 
-    def make(
-        dataset_name: str,
-        n_bits: int,
-        random_state: int | np.random.Generator | None = None,
-    ) -> OnlineHasher:
-        model = METHODS[method](dataset_name, n_bits, random_state)
-        return model.set_params(**params)
+    def make(*args, **kwargs) -> OnlineHasher:
+        return METHODS[name](*args, **kwargs).set_params(**params)
 
     return make
 

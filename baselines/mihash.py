@@ -1,43 +1,34 @@
 """MIHash, online hashing with mutual information (Cakir et al., ICCV 2017).
 
-A reservoir holds a random part of the stream. A code is good if the Hamming distances from a
-sample to the reservoir tell its similar items from the others. Mutual information measures
-this. Every sample moves the hash functions up its gradient.
-
->>> import numpy as np
->>> rng = np.random.default_rng(0)
->>> y = rng.integers(3, size=400)
->>> X = np.eye(3)[y] + 0.1 * rng.normal(size=(400, 3))
->>> MIHash(n_bits=8, reservoir=50, random_state=0).fit(X, y).transform(X[:5]).shape
-(5, 1)
+A reservoir holds a random part of the stream. A code is good if the Hamming distances from a sample
+to the reservoir tell its similar items from the others. Mutual information measures this. Every
+sample moves the hash functions up its gradient.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
-from hmoh import COUNT, Form, check_integer, check_real, compiled
+from hmoh import State, check_choice, check_number, compiled
 
-from .information import histograms, mean_information, pack, replace_items
-from .linear import LinearHasher, share_label
+from .linear import LinearHasher, check_lengths, no_labels, share_label
 
 __all__ = ["MIHash"]
 
-MOST_ITEMS = 1 << 15  # in the reservoir of a model in a file that has not started
 BLOCK = 64  # samples whose products with the reservoir are computed at a time
 ROUNDING = 1e-9  # a gain in mutual information has to be larger than this
 
-
-# ---- compiled loops ------------------------------------------------------------------
+# ---- gradient steps ------------------------------------------------------------------------------
 
 
 @compiled
 def _tanh(x):
     """Return tanh to 1e-6, by Lambert's continued fraction to its 11th term.
 
-    x float32, result float32. The fraction is x / (1 + x^2 / (3 + x^2 / (5 + ...))). Unlike
-    the library's tanh it runs in vector registers. So does np.divide, whereas / would check
-    for zero.
+    x float32, result float32. The fraction is x / (1 + x^2 / (3 + x^2 / (5 + ...))). Unlike the
+    library's tanh it runs in vector registers. So does np.divide, whereas / would check for zero.
     """
     f = np.float32
     x = min(max(x, f(-8)), f(8))
@@ -68,13 +59,14 @@ def _dot(A, i, B, j):
 
 
 @compiled
-def _products(A, B, G):
-    """Set G = A B^T, every inner product on its own.
+def _products(A, B):
+    """Return A B^T, (n, k) float32, every inner product on its own.
 
-    A (n, m) float32, B (k, m) float32, G (n or more, k) float32. The rounding of BLAS depends
-    on the shapes of the matrices, so that the cutting of the stream would change the result.
+    A (n, m) float32, B (k, m) float32. The rounding of BLAS depends on the shapes of the matrices,
+    so that the cutting of the stream would change the result.
     """
     f = np.float32
+    G = np.empty((len(A), len(B)), f)
     end = len(A) - 1
     # Four rows of A at a time share what is loaded of B. At the end the last row of A is
     # repeated, so that one loop computes every product, with the same rounding.
@@ -94,15 +86,15 @@ def _products(A, B, G):
             G[i1, j] = g1
             G[i2, j] = g2
             G[i3, j] = g3
+    return G
 
 
 @compiled
 def _slopes(joint, n, width, slope):
     """Set slope[s, l] = c_r of the items of class s between the centres l and l + 1.
 
-    joint (2, bins + 1) float64, slope (2, bins) float64. Class 0 is dissimilar, class 1 is
-    similar. joint[s, l] is the soft number of items of class s at centre l, and n is the number
-    of all items.
+    joint (2, bins + 1) float64, slope (2, bins) float64. Class 0 is dissimilar, class 1 is similar.
+    joint[s, l] is the soft number of items of class s at centre l, and n is that of all items.
     """
     for s in range(2):
         n_class = joint[s].sum()
@@ -160,8 +152,8 @@ def _ascend(x, G, similar, slot, row, n, A, rate, published, n_bins, W, P):
 
     x (k, m) G (k, n+k) W (b, m) P (R, b) float32, similar (k, n+k) bool, slot (k,) row (R,) int64.
     P = (reservoir) W^T. Item r of the reservoir has column row[r] in G and in `similar`. Sample i
-    goes into slot[i] of the reservoir, unless that is negative. There are n items before the
-    block. Return their number after it.
+    goes into slot[i] of the reservoir, unless that is negative. There are n items before the block.
+    Return their number after it.
     """
     f = np.float32
     b = len(W)
@@ -200,7 +192,7 @@ def _ascend(x, G, similar, slot, row, n, A, rate, published, n_bins, W, P):
         for r in range(n):
             # The distance in widths of a bin.
             d = min(max((b - inner[r]) / (2 * width), 0.0), float(n_bins))
-            place[r] = min(int(d), n_bins - 1)
+            place[r] = min(max(int(d), 0), n_bins - 1)  # also where d is NaN
             kind[r] = similar[i, row[r]]
             joint[kind[r], place[r] + 1] += d - place[r]
             joint[kind[r], place[r]] += 1 - (d - place[r])
@@ -237,35 +229,122 @@ def _slots(keys: np.ndarray, K: np.ndarray) -> np.ndarray:
     return slot
 
 
-# ---- the method ----------------------------------------------------------------------
+# ---- mutual information of codes -----------------------------------------------------------------
+
+# Every constant is a uint64, because numba turns uint64 combined with a plain int into float64.
+_1 = np.uint64(1)
+_2 = np.uint64(2)
+_4 = np.uint64(4)
+_56 = np.uint64(56)
+_BITS = np.uint64(0x5555555555555555)
+_PAIRS = np.uint64(0x3333333333333333)
+_NIBBLES = np.uint64(0x0F0F0F0F0F0F0F0F)
+_ONES = np.uint64(0x0101010101010101)
 
 
+@compiled
+def _popcount(x):
+    """Return the number of 1 bits of x uint64, as uint32."""
+    # LLVM turns these lines into one instruction, which works on several words at once.
+    x = x - ((x >> _1) & _BITS)
+    x = (x & _PAIRS) + ((x >> _2) & _PAIRS)
+    x = (x + (x >> _4)) & _NIBBLES
+    return np.uint32((x * _ONES) >> _56)
+
+
+@compiled
+def _information(codes, similar, n_bits, T):
+    """Return the mean over n items of the mutual information between distance and similarity.
+
+    codes (words, n) uint64, similar (n, n) bool, T (n + 1,) float64. T[c] = c log2 c, so that the
+    entropy of n items, c of them at a distance, is (T[n] - sum of T[c]) / n.
+    """
+    n = len(similar)
+    n_distances = n_bits + 1
+    key = np.empty(n, np.uint32)
+    # The items by their distance to item q, first the dissimilar ones, then the similar ones.
+    counts = np.empty(2 * n_distances, np.int32)
+    total = 0.0
+    for q in range(n):
+        n_similar = 0
+        for r in range(n):
+            n_similar += similar[q, r]
+            key[r] = np.uint32(n_distances) * np.uint32(similar[q, r])
+        # All items of one word after the other, so that neighbours fill a vector register.
+        for w in range(len(codes)):
+            code = codes[w, q]
+            for r in range(n):
+                key[r] += _popcount(code ^ codes[w, r])
+        counts[:] = 0
+        for r in range(n):
+            counts[key[r]] += 1
+        for l in range(n_distances):
+            different = counts[l]
+            same = counts[n_distances + l]
+            # Elsewhere the three terms add up to zero.
+            if different > 0 and same > 0:
+                total += T[different] + T[same] - T[different + same]
+        total += T[n] - T[n_similar] - T[n - n_similar]
+    return total / n**2
+
+
+def mean_information(bits: np.ndarray, similar: np.ndarray) -> float:
+    """Return the mutual information, in bits, of Hamming distance and similarity within a set.
+
+    Every item in turn is the query, and all items are its database.
+
+    Parameters
+    ----------
+    bits : (n, n_bits) bool
+    similar : (n, n) bool
+
+    Examples
+    --------
+    >>> bits = np.array([[1, 1], [1, 1], [0, 1]], bool)
+    >>> similar = np.array([[1, 1, 0], [1, 1, 0], [0, 0, 1]], bool)
+    >>> print(round(mean_information(bits, similar), 4))  # the entropy of two against one
+    0.9183
+    """
+    n, n_bits = bits.shape
+    codes = np.zeros((n, 8 * -(-n_bits // 64)), np.uint8)
+    packed = np.packbits(bits, axis=1)
+    codes[:, : packed.shape[1]] = packed
+    words = np.ascontiguousarray(codes.view(np.uint64).T)
+    c = np.arange(n + 1)
+    # With the JIT off, numpy warns about the overflow that _popcount relies on.
+    with np.errstate(over="ignore"):
+        return _information(words, similar, n_bits, c * np.log2(np.maximum(c, 1)))
+
+
+# ---- the method ----------------------------------------------------------------------------------
+
+
+@dataclass(eq=False)
 class MIHash(LinearHasher):
     """Online hashing with mutual information.
 
-    For every sample x the Hamming distances d_r to the items of a reservoir should tell the
-    similar from the dissimilar items. So the mutual information
-    I(d; similar) = H(d) - H(d | similar) is maximised. To have a gradient, codes are soft,
-    phi(x) = sig(A W^T x), and so are distances and their histograms. The distance
+    For every sample x the Hamming distances d_r to the items of a reservoir should tell the similar
+    from the dissimilar items. So the mutual information I(d; similar) = H(d) - H(d | similar) is
+    maximised. To have a gradient, codes are soft, phi(x) = sig(A W^T x), and so are distances and
+    their histograms. The distance
 
         d_r = (b - (2 phi(x) - 1).(2 phi(x_r) - 1)) / 2
 
-    is shared by the two nearest of K + 1 centres on [0, b], which are Delta = b / K apart. Let
-    d_r be between the centres l and l + 1, and let p_s be the histogram of r's class (similar
-    to x or not). Then the derivative of -I by d_r is c_r (with log2 0 = 0), and a step is
+    is shared by the two nearest of K + 1 centres on [0, b], which are Delta = b / K apart. Let d_r
+    be between the centres l and l + 1, and let p_s be the histogram of r's class (similar to x or
+    not). Then the derivative of -I by d_r is c_r (with log2 0 = 0), and a step is
 
         c_r = [(log2 p - log2 p_s)_{l+1} - (log2 p - log2 p_s)_l] / (Delta n_r),
         w_k += eta A phi_k (1 - phi_k) sum_r c_r (2 phi_k(x_r) - 1) x .
 
-    The published code has phi(x_r) / 2 in the place of 2 phi(x_r) - 1, which is not the
-    gradient. The reservoir is a uniform sample of the stream. Its first tenth is filled before
-    learning begins. Every ``update_every`` samples the hash functions in use are compared with
-    the current W, by the mutual information of their codes within the reservoir, where every
-    item in turn is x. If that of W is higher by more than theta, W replaces them. A sample
-    costs O(R d + R b).
+    The published code has phi(x_r) / 2 in the place of 2 phi(x_r) - 1, which is not the gradient.
+    The reservoir is a uniform sample of the stream. Its first tenth is filled before learning
+    begins. Every ``update_every`` samples the hash functions in use are compared with the current
+    W, by the mutual information of their codes within the reservoir, where every item in turn is x.
+    If that of W is higher by more than theta, W replaces them. A sample costs O(R d + R b).
 
-    The paper's (theta, R, A), on rows of unit length (`UnitLength`): CIFAR-10 and MNIST
-    (0, 1000, 10), Places205 (0, 5000, 10), NUS-WIDE (0, 2000, 1).
+    The paper's (theta, R, A), on rows of unit length (`UnitLength`): CIFAR-10 and MNIST (0, 1000,
+    10), Places205 (0, 5000, 10), NUS-WIDE (0, 2000, 1).
 
     mAP on MNIST at 8, 16, 32, 48, 64 and 128 bits, here the mean of five seeds:
 
@@ -277,7 +356,6 @@ class MIHash(LinearHasher):
 
     Parameters
     ----------
-    n_bits : int
     reservoir : int
         R, the largest number of items in the reservoir.
     n_bins : int
@@ -290,18 +368,18 @@ class MIHash(LinearHasher):
         eta.
     update_every : int
     gradient : {"true", "published"}
-    feature_map, warmup, random_state
+    n_bits, feature_map, warmup, random_state
         As in `HMOH`.
 
     Attributes
     ----------
-    weights_, n_seen_, feature_map_
-        As in `HMOH`. ``weights_`` are the hash functions in use.
+    weights_ : (m, n_bits) float32
+        The hash functions in use.
 
     References
     ----------
-    F. Cakir, K. He, S. A. Bargal, S. Sclaroff. MIHash: Online Hashing with Mutual Information.
-    ICCV 2017.
+    F. Cakir, K. He, S. A. Bargal, S. Sclaroff. MIHash: Online Hashing with Mutual Information. ICCV
+    2017.
 
     Examples
     --------
@@ -312,46 +390,20 @@ class MIHash(LinearHasher):
     True
     """
 
-    _saved = (
-        *LinearHasher._saved,
-        "_used",
-        "_items",
-        "_labels",
-        "_keys",
-        "_P",
-        "_codes",
-        "_n_steps",
-    )
-    # Which items are similar to each other, and the histograms of their distances by the codes in
-    # use. Both follow from the rest, so a file does not have them.
-    _similar = None
-    _counts = None
+    n_bits: int = 32
+    feature_map: object = None
+    reservoir: int = 1000
+    n_bins: int = 16
+    sharpness: float = 10.0
+    threshold: float = 0.0
+    learning_rate: float = 1.0
+    update_every: int = 100
+    gradient: str = "true"
+    warmup: int | None = None
+    random_state: int | np.random.Generator | None = None
 
-    def __init__(
-        self,
-        n_bits: int = 32,
-        feature_map=None,
-        reservoir: int = 1000,
-        n_bins: int = 16,
-        sharpness: float = 10.0,
-        threshold: float = 0.0,
-        learning_rate: float = 1.0,
-        update_every: int = 100,
-        gradient: str = "true",
-        warmup: int | None = None,
-        random_state: int | np.random.Generator | None = None,
-    ):
-        self.n_bits = n_bits
-        self.feature_map = feature_map
-        self.reservoir = reservoir
-        self.n_bins = n_bins
-        self.sharpness = sharpness
-        self.threshold = threshold
-        self.learning_rate = learning_rate
-        self.update_every = update_every
-        self.gradient = gradient
-        self.warmup = warmup
-        self.random_state = random_state
+    _of_items = ("items", "labels", "keys", "P", "bits")
+    _saved = ("W", "used", "n_steps", *_of_items)
 
     @property
     def _least_warmup(self) -> int:
@@ -359,152 +411,94 @@ class MIHash(LinearHasher):
 
     def _check_params(self) -> None:
         super()._check_params()
-        check_integer(self.reservoir, "reservoir")
-        check_integer(self.n_bins, "n_bins")
-        check_integer(self.update_every, "update_every")
-        check_real(self.sharpness, "sharpness")
-        check_real(self.learning_rate, "learning_rate")
-        check_real(self.threshold, "threshold", least=0)
-        if self.gradient not in ("true", "published"):
-            way = 'pass "true" or "published"'
-            raise ValueError(f"gradient={self.gradient!r} is unknown; {way}.")
+        check_number(self.reservoir, "reservoir")
+        check_number(self.n_bins, "n_bins")
+        check_number(self.update_every, "update_every")
+        check_number(self.sharpness, "sharpness", float, 1e-30, 1e30)
+        check_number(self.learning_rate, "learning_rate", float, 1e-30, 1e30)
+        check_number(self.threshold, "threshold", float, 0, 1e30)
+        check_choice(self.gradient, "gradient", ("true", "published"))
 
-    def _start(self, Z: np.ndarray) -> None:
-        super()._start(Z)
-        self._used = self._W
-        self._n_steps = 0
-        # Behind the reservoir there is room for a block.
-        self._items = np.zeros((self.reservoir + BLOCK, Z.shape[1]), np.float32)
-        self._keys = np.full(self.reservoir, np.inf)
-        self._P = np.zeros((self.reservoir, self.n_bits), np.float32)
-        # The codes of the items by the hash functions in use.
-        self._codes = pack(self._P)
-        self._similar = None
-        self._counts = None
+    def _start(self, state: State, Z: np.ndarray) -> None:
+        super()._start(state, Z)
+        state.used = state.W
+        state.n_steps = 0
+        state.items = np.empty((0, Z.shape[1]), np.float32)
+        state.labels = no_labels(state.form)
+        state.keys = np.empty(0)
+        state.P = np.empty((0, self.n_bits), np.float32)  # the products of the items with W
+        state.bits = np.empty((0, self.n_bits), bool)  # their codes by the functions in use
 
-    def _forms(self, m: int, labels: Form) -> dict[str, Form]:
-        forms = super()._forms(m, labels)
-        items = (self.reservoir, self.n_bits)
-        n_words = -(-self.n_bits // 64)
-        return forms | {
-            "_used": forms["_W"],
-            "_items": Form("float32", (self.reservoir + BLOCK, m)),
-            "_labels": labels.like("_labels", optional=True),
-            "_keys": Form("float64", (self.reservoir,), 0, np.inf),
-            "_P": Form("float32", items),
-            "_codes": Form("uint64", (self.reservoir, n_words), 0),
-            "_n_steps": COUNT,
-        }
+    def _fill(self, state: State, arrays: dict[str, np.ndarray]) -> None:
+        super()._fill(state, arrays)
+        check_lengths(state, self._of_items)
+        check_number(len(state.items), "items", least=0, most=self.reservoir)
 
-    def _check_state(self, state: dict, started: bool) -> None:
-        super()._check_state(state, started)
-        if started:
-            n = len(state.get("_labels", ()))
-            is_taken = np.arange(self.reservoir) < n
-            if n > self.reservoir or (np.isfinite(state["_keys"]) != is_taken).any():
-                raise ValueError(f"_keys does not have {n} items, as _labels has")
-            # A bit beyond n_bits would make a distance larger than any counter.
-            all_ones = pack(np.ones((1, self.n_bits)))
-            if (state["_codes"] & ~all_ones).any():
-                raise ValueError(f"_codes has bits set beyond n_bits={self.n_bits}")
-
-    def _check_size(self, state: dict) -> None:
-        super()._check_size(state)
-        if self.reservoir > MOST_ITEMS:
-            raise ValueError(f"reservoir={self.reservoir} is more than {MOST_ITEMS}")
-
-    def _learn(self, Z: np.ndarray, y: np.ndarray) -> None:
-        # The steps below write into these arrays.
-        self._W = self._W.copy()
-        self._items = self._items.copy()
-        self._keys = self._keys.copy()
-        self._P = self._P.copy()
-        self._codes = self._codes.copy()
-
+    def _learn(self, state: State, Z: np.ndarray, y: np.ndarray) -> None:
         # The generator continues where it was after the samples before.
-        source = np.random.PCG64([self._seed, 2]).advance(self._n_steps)
+        source = np.random.PCG64([state.seed, 2]).advance(state.n_steps)
         keys = np.random.Generator(source).random(len(Z))
-        if not hasattr(self, "_labels"):
-            self._fill(Z, y, keys)
-        if self._counts is None:
-            self._compare_items()
-        else:
-            self._similar = self._similar.copy()
-            self._counts = self._counts.copy()
-        slot = _slots(keys, self._keys)
+        if not len(state.items):
+            n = min(self._least_warmup, len(Z))
+            state.items = Z[:n].copy()
+            state.labels = y[:n].copy()
+            state.keys = keys[:n].copy()
+            state.P = _products(state.items, state.W)
+            state.bits = state.P > 0
+            keys[:n] = np.inf  # so that no sample is put into the reservoir a second time
+        K = np.full(self.reservoir, np.inf)
+        K[: len(state.keys)] = state.keys
+        slot = _slots(keys, K)
+        state.keys = K[np.isfinite(K)]
         start = 0
         while start < len(Z):
             # A block ends at the latest where the hash functions in use may be replaced.
-            n_left = self.update_every - self._n_steps % self.update_every
+            n_left = self.update_every - state.n_steps % self.update_every
             stop = min(start + BLOCK, start + n_left, len(Z))
             rows = slice(start, stop)
-            self._learn_block(Z[rows], y[rows], slot[rows])
-            self._n_steps += stop - start
-            if self._n_steps % self.update_every == 0:
-                self._replace_used()
+            self._learn_block(state, Z[rows], y[rows], slot[rows])
+            state.n_steps += stop - start
+            if state.n_steps % self.update_every == 0:
+                self._replace_used(state)
             start = stop
 
-    def _fill(self, Z: np.ndarray, y: np.ndarray, keys: np.ndarray) -> None:
-        """Put the first samples into the reservoir, and set their keys to infinity."""
-        n = min(self._least_warmup, len(Z))
-        self._items[:n] = Z[:n]
-        self._labels = y[:n]
-        self._keys[:n] = keys[:n]
-        # A sample with an infinite key is not put into the reservoir a second time.
-        keys[:n] = np.inf
-        _products(self._items[:n], self._W, self._P)
-        self._codes[:n] = pack(self._P[:n])
-
-    def _compare_items(self) -> None:
-        """Compute which items are similar, and the histograms of the codes in use."""
-        n = len(self._labels)
-        self._similar = np.zeros((self.reservoir, self.reservoir), bool)
-        self._similar[:n, :n] = share_label(self._labels, self._labels)
-        self._counts = histograms(self._codes[:n], self._similar, self.n_bits)
-
-    def _learn_block(self, x: np.ndarray, y: np.ndarray, slot: np.ndarray) -> None:
+    def _learn_block(self, state: State, x: np.ndarray, y: np.ndarray, slot: np.ndarray) -> None:
         """Learn from a block of samples, and put some of them into the reservoir."""
-        n = len(self._labels)
-        self._items[n : n + len(x)] = x
-        labels = np.concatenate([self._labels, y])
+        n = len(state.items)
+        items = np.concatenate([state.items, x])
+        labels = np.concatenate([state.labels, y])
         similar = share_label(y, labels)
-        G = np.empty((len(x), len(labels)), np.float32)
-        _products(x, self._items[: len(labels)], G)
         row = np.arange(self.reservoir)
-        settings = (
-            float(self.sharpness),
-            float(self.learning_rate),
-            self.gradient == "published",
-            self.n_bins,
-        )
-        n_now = _ascend(x, G, similar, slot, row, n, *settings, self._W, self._P)
-
+        W = state.W.copy()
+        P = np.empty((self.reservoir, self.n_bits), np.float32)
+        P[:n] = state.P
+        published = self.gradient == "published"
+        settings = (float(self.sharpness), float(self.learning_rate), published, self.n_bins)
+        n_now = _ascend(x, _products(x, items), similar, slot, row, n, *settings, W, P)
         row = row[:n_now]
+        bits = np.empty((n_now, self.n_bits), bool)
+        bits[:n] = state.bits
         new = np.flatnonzero(row >= n)
-        self._items[new] = self._items[row[new]]
-        self._labels = labels[row]
-        F = np.empty((len(new), self.n_bits), np.float32)
-        _products(self._items[new], self._used, F)
-        new_similar = similar[row[new] - n][:, row]
-        kept = (self._codes, self._similar, self._counts)
-        replace_items(new, pack(F), new_similar, n, *kept)
+        bits[new] = _products(items[row[new]], state.used) > 0
+        state.W = W
+        state.P = P[:n_now]
+        state.bits = bits
+        state.items = items[row]
+        state.labels = labels[row]
 
-    def _replace_used(self) -> None:
+    def _replace_used(self, state: State) -> None:
         """Replace the hash functions in use by W, if its codes are better."""
-        n = len(self._labels)
-        codes = pack(self._P[:n])
-        counts = histograms(codes, self._similar, self.n_bits)
-        gain = mean_information(counts[:n]) - mean_information(self._counts[:n])
+        bits = state.P > 0
+        similar = share_label(state.labels, state.labels)
+        gain = mean_information(bits, similar) - mean_information(state.bits, similar)
         if gain > self.threshold + ROUNDING:
-            self._used = self._W.copy()
-            self._codes[:n] = codes
-            self._counts = counts
+            state.used = state.W
+            state.bits = bits
 
-    def _decide(self, Z: np.ndarray) -> np.ndarray:
-        return Z @ self._used.T
+    def _decide(self, state: State, Z: np.ndarray) -> np.ndarray:
+        return Z @ state.used.T
 
     @property
     def weights_(self) -> np.ndarray:
         """Return the hash functions in use, (m, n_bits) float32."""
-        self._check_fitted()
-        return self._used.T.copy()
+        return self._fitted().used.T.copy()

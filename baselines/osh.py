@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
-from hmoh import Form, check_bool, check_real, compiled
+from hmoh import State, check_choice, check_number, compiled
 
-from .linear import LinearHasher, check_distinct, number_labels
+from .linear import LinearHasher, no_labels, number_labels
 
 __all__ = ["OSH"]
 
@@ -15,10 +17,9 @@ LARGEST = 30.0  # largest exponent of a boosting weight, so that it stays finite
 
 @compiled
 def _fit_codewords(Z, sample, word, C, rate, boost, W):
-    """Fit row sample[i] of Z to row word[i] of C, for all i in turn.
+    """Fit row sample[i] of Z to row word[i] of C, for all i in turn, by the boosted or hinge loss.
 
     Z (n, m) float32, sample word (k,) int64, C (words, bits) int8, W (bits, m) float32.
-    The loss is the boosted exponential loss, or the hinge loss.
     """
     for i in range(len(sample)):
         row = sample[i]
@@ -44,20 +45,21 @@ def _fit_codewords(Z, sample, word, C, rate, boost, W):
             total += margin + step * squared
 
 
+@dataclass(eq=False)
 class OSH(LinearHasher):
     """Online Supervised Hashing: every label gets a random codeword, which the bits learn.
 
-    A label that is seen for the first time gets the next of a list of random codewords of +1
-    and -1. In a 0/1 matrix, column j gets codeword j. For a sample x with codeword c, a step
-    is, bits in order,
+    A label that is seen for the first time gets the next of a list of random codewords of +1 and
+    -1. In a 0/1 matrix, column j gets codeword j. For a sample x with codeword c, a step is, bits
+    in order,
 
         boost:  w_k += eta exp(-sum_{j < k} c_j w_j.x) exp(-c_k w_k.x) c_k x
                 (w_j as already updated)
         hinge:  w_k += eta c_k x  if c_k w_k.x < 1
 
-    A sample with several labels is fitted to the codeword of each in turn. The published
-    benchmark boosts. The hinge loss, which is also in its code, is better. W starts as LSH.
-    The paper's eta is .1 on all sets, on rows of unit length (`UnitLength`).
+    A sample with several labels is fitted to the codeword of each in turn. The published benchmark
+    boosts. The hinge loss, which is also in its code, is better. W starts as LSH. The paper's eta
+    is 0.1 on all sets, on rows of unit length (`UnitLength`).
 
     mAP on MNIST at 8, 16, 32, 48, 64 and 128 bits (mean of ten seeds):
 
@@ -70,20 +72,14 @@ class OSH(LinearHasher):
 
     Parameters
     ----------
-    n_bits : int
     learning_rate : float
         eta.
     loss : {"hinge", "boost"}
     as_published : bool
-        Forget the codebook after every sample, as the published benchmark does: its methods
-        are MATLAB value classes whose changes are lost. Every sample is then fitted to the
-        first codeword (the i-th of its labels to the i-th).
-    feature_map, warmup, random_state
-        As in `HMOH`.
-
-    Attributes
-    ----------
-    weights_, n_seen_, feature_map_
+        Forget the codebook after every sample, as the published benchmark does: its methods are
+        MATLAB value classes whose changes are lost. Every sample is then fitted to the first
+        codeword (the i-th of its labels to the i-th).
+    n_bits, feature_map, warmup, random_state
         As in `HMOH`.
 
     References
@@ -100,63 +96,38 @@ class OSH(LinearHasher):
     True
     """
 
-    _saved = (*LinearHasher._saved, "_labels")
+    n_bits: int = 32
+    feature_map: object = None
+    learning_rate: float = 0.1
+    loss: str = "hinge"
+    as_published: bool = False
+    warmup: int | None = None
+    random_state: int | np.random.Generator | None = None
 
-    def __init__(
-        self,
-        n_bits: int = 32,
-        feature_map=None,
-        learning_rate: float = 0.1,
-        loss: str = "hinge",
-        as_published: bool = False,
-        warmup: int | None = None,
-        random_state: int | np.random.Generator | None = None,
-    ):
-        self.n_bits = n_bits
-        self.feature_map = feature_map
-        self.learning_rate = learning_rate
-        self.loss = loss
-        self.as_published = as_published
-        self.warmup = warmup
-        self.random_state = random_state
+    _saved = ("W", "labels")
 
     def _check_params(self) -> None:
         super()._check_params()
-        check_real(self.learning_rate, "learning_rate")
-        check_bool(self.as_published, "as_published")
-        if self.loss not in ("hinge", "boost"):
-            raise ValueError(f'loss={self.loss!r} is unknown; pass "hinge" or "boost".')
+        check_number(self.learning_rate, "learning_rate", float, 1e-30, 1e30)
+        check_choice(self.loss, "loss", ("hinge", "boost"))
+        check_choice(self.as_published, "as_published", (True, False))
 
-    def _learn(self, Z: np.ndarray, y: np.ndarray) -> None:
+    def _start(self, state: State, Z: np.ndarray) -> None:
+        super()._start(state, Z)
+        state.labels = no_labels(state.form)
+
+    def _learn(self, state: State, Z: np.ndarray, y: np.ndarray) -> None:
         if y.ndim == 1:
-            known = getattr(self, "_labels", y[:0])
-            self._labels, word = number_labels(y, known)
+            state.labels, word = number_labels(y, state.labels)
             sample = np.arange(len(y))
         else:
             sample, word = np.nonzero(y)
         if self.as_published:
             # Count the labels of each sample from 0, because the codebook is always new.
-            first = np.searchsorted(sample, sample)
-            word = np.arange(len(sample)) - first
-        C = self._codewords(word.max() + 1)
-        W = self._W.copy()
-        boost = self.loss == "boost"
-        _fit_codewords(Z, sample, word, C, float(self.learning_rate), boost, W)
-        self._W = W
-
-    def _forms(self, m: int, labels: Form) -> dict[str, Form]:
-        forms = super()._forms(m, labels)
-        if len(labels.shape) == 1:
-            forms["_labels"] = labels.like("_labels", optional=True)
-        return forms
-
-    def _check_state(self, state: dict, started: bool) -> None:
-        super()._check_state(state, started)
-        check_distinct(state.get("_labels", np.empty(0)))
-
-    def _codewords(self, n_words: int) -> np.ndarray:
-        """Return the first codewords of the list, (n_words, n_bits) int8 of +1 and -1."""
+            word = np.arange(len(sample)) - np.searchsorted(sample, sample)
         # The generator fills rows in order, so that more words begin with the same ones.
-        rng = np.random.default_rng([self._seed, 2])
-        coins = rng.random((n_words, self.n_bits))
-        return np.where(coins < 0.5, 1, -1).astype(np.int8)
+        coins = np.random.default_rng([state.seed, 2]).random((word.max() + 1, self.n_bits))
+        C = np.where(coins < 0.5, 1, -1).astype(np.int8)
+        W = state.W.copy()
+        _fit_codewords(Z, sample, word, C, float(self.learning_rate), self.loss == "boost", W)
+        state.W = W

@@ -1,28 +1,17 @@
 """OKH (Huang et al., IJCAI 2013) and AdaptHash (Cakir and Sclaroff, ICCV 2015).
 
-Both methods learn from pairs of consecutive samples, which are similar if they share a label.
-The codes of a similar pair that differ in too many bits are pulled together. Those of a
-dissimilar pair that differ in too few bits are pushed apart. All other pairs change nothing.
-
->>> import numpy as np
->>> rng = np.random.default_rng(0)
->>> y = rng.integers(3, size=400)
->>> X = np.eye(3)[y] + 0.1 * rng.normal(size=(400, 3))
->>> AdaptHash(n_bits=8, random_state=0).fit(X, y).transform(X[:5]).shape
-(5, 1)
+Both methods learn from pairs of consecutive samples, which are similar if they share a label. The
+codes of a similar pair that differ in too many bits are pulled together. Those of a dissimilar pair
+that differ in too few bits are pushed apart. All other pairs change nothing.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
-from hmoh import (
-    BLOCK_ROWS,
-    Form,
-    check_integer,
-    check_real,
-    compiled,
-)
+from hmoh import BLOCK_ROWS, State, check_choice, check_features, check_number, compiled
 from kernels import RBF
 
 from .linear import LinearHasher
@@ -32,26 +21,18 @@ __all__ = ["OKH", "AdaptHash"]
 STRIP = 64  # columns of a symmetric matrix that AdaptHash computes at a time
 
 
-class _PairHasher(LinearHasher):
-    """Base class of both methods: it makes pairs of the stream."""
+def _pairs(Z: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the pairs (n, 2, m), and for each whether it shares a label, (n,) bool.
 
-    _update_size = 2
-
-    def _pairs(self, Z: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return the pairs (n, 2, m), and for each whether it shares a label, (n,) bool.
-
-        An odd sample at the end of `fit` is dropped.
-        """
-        n = len(Z) // 2
-        pairs = Z[: 2 * n].reshape(n, 2, Z.shape[1])
-        first = y[0 : 2 * n : 2]
-        second = y[1 : 2 * n : 2]
-        if y.ndim == 1:
-            return pairs, first == second
-        return pairs, (first & second).any(axis=1)
+    An odd sample at the end of `fit` is dropped.
+    """
+    n = len(Z) // 2
+    first, second = y[0 : 2 * n : 2], y[1 : 2 * n : 2]
+    similar = first == second if y.ndim == 1 else (first & second).any(axis=1)
+    return Z[: 2 * n].reshape(n, 2, Z.shape[1]), similar
 
 
-# ---- OKH -----------------------------------------------------------------------------
+# ---- OKH -----------------------------------------------------------------------------------------
 
 
 @compiled
@@ -113,11 +94,12 @@ def _passive_aggressive(Z, similar, far, C, W):
                         W[k, j] += (step * move[i, k]) * Z[t, i, j]
 
 
-class OKH(_PairHasher):
+@dataclass(eq=False)
+class OKH(LinearHasher):
     """Online Kernel Hashing: passive-aggressive correction of the bits that flip most easily.
 
-    For a pair with kernel features z_i and z_j, whose codes H, the signs of W^T z, differ in D
-    of b bits,
+    For a pair with kernel features z_i and z_j, whose codes H, the signs of W^T z, differ in D of b
+    bits,
 
         R = D if similar, max(0, ceil(alpha b) - D) if not
 
@@ -131,39 +113,38 @@ class OKH(_PairHasher):
     Without the bound C a step brings the loss to zero. The features z are part of the method: a
     constant 1 and exp(-||x - a||^2 / (2 eta^2)) for the first ``n_anchors`` samples a. The
     distances between them set eta. W starts as LSH. The paper's (C, alpha), on rows of unit length
-    (`UnitLength`): CIFAR-10 and MNIST (.001, .3), Places205 (.0001, .7), NUS-WIDE (.001, .5).
+    (`UnitLength`): CIFAR-10 and MNIST (0.001, 0.3), Places205 (0.0001, 0.7), NUS-WIDE (0.001, 0.5).
 
-    On MNIST, mAP at 8, 16, 32, 48, 64 and 128 bits (mean of ten seeds, sd .01 to .03):
+    On MNIST, mAP at 8, 16, 32, 48, 64 and 128 bits (mean of ten seeds, sd 0.01 to 0.03):
 
         the paper               .100 .155 .224 .273 .301 .404
         bandwidth="mean"        .213 .251 .310 .327 .341 .369
         bandwidth="published"   .192 .216 .248 .264 .288 .309
 
     The paper's row cannot be matched, because its learner was only released as an unreadable
-    binary. The .100 at 8 bits is what constant codes give. The published bandwidth favours
-    them, because it squares a squared distance: features crowd near .78, and 89% of the bits
-    are constant at the start (77% with "mean").
+    binary. The 0.100 at 8 bits is what constant codes give. The published bandwidth favours them,
+    because it squares a squared distance: features crowd near 0.78, and 89% of the bits are
+    constant at the start (77% with "mean").
 
     Parameters
     ----------
-    n_bits : int
     aggressiveness : float
         C, the largest step. ``numpy.inf`` means no bound.
     alpha : float
         Dissimilar samples are to differ in this share of the bits.
     n_anchors : int
     bandwidth : {"mean", "published"}
-        eta^2 is the mean squared distance between different anchors, or the square of that, as
-        in the published code.
-    feature_map, warmup, random_state
+        eta^2 is the mean squared distance between different anchors, or the square of that, as in
+        the published code.
+    n_bits, feature_map, warmup, random_state
         As in `HMOH`. The anchors are taken from the samples after ``feature_map``.
 
     Attributes
     ----------
     weights_ : (n_anchors + 1, n_bits) float32
         The last row belongs to the constant.
-    n_seen_, feature_map_
-        As in `HMOH`.
+    kernel_ : RBF
+        The map to the kernel features, without the constant.
 
     References
     ----------
@@ -177,98 +158,83 @@ class OKH(_PairHasher):
     (3, 4)
     """
 
-    _saved = (*_PairHasher._saved, "_anchors", "_eta2")
+    n_bits: int = 32
+    feature_map: object = None
+    aggressiveness: float = 0.001
+    alpha: float = 0.3
+    n_anchors: int = 300
+    bandwidth: str = "mean"
+    warmup: int | None = None
+    random_state: int | np.random.Generator | None = None
 
-    def __init__(
-        self,
-        n_bits: int = 32,
-        feature_map=None,
-        aggressiveness: float = 0.001,
-        alpha: float = 0.3,
-        n_anchors: int = 300,
-        bandwidth: str = "mean",
-        warmup: int | None = None,
-        random_state: int | np.random.Generator | None = None,
-    ):
-        self.n_bits = n_bits
-        self.feature_map = feature_map
-        self.aggressiveness = aggressiveness
-        self.alpha = alpha
-        self.n_anchors = n_anchors
-        self.bandwidth = bandwidth
-        self.warmup = warmup
-        self.random_state = random_state
+    _update_size = 2
+    _saved = ("W", "anchors")
 
     def _check_params(self) -> None:
         super()._check_params()
-        check_real(self.aggressiveness, "aggressiveness", least=0, most=np.inf)
-        check_real(self.alpha, "alpha", least=0, most=1)
-        check_integer(self.n_anchors, "n_anchors")
-        if self.bandwidth not in ("mean", "published"):
-            way = 'pass "mean" or "published"'
-            raise ValueError(f"bandwidth={self.bandwidth!r} is unknown; {way}.")
+        check_number(self.aggressiveness, "aggressiveness", float, 0)
+        check_number(self.alpha, "alpha", float, 0, 1)
+        check_number(self.n_anchors, "n_anchors")
+        check_choice(self.bandwidth, "bandwidth", ("mean", "published"))
 
     @property
     def _least_warmup(self) -> int:
         # One anchor has no distance to another, so a second sample sets eta.
         return max(2, self.n_anchors)
 
-    def _start(self, Z: np.ndarray) -> None:
-        rbf = RBF(self.n_anchors, divisor=1).fit(Z[: self._least_warmup])
-        self._anchors = rbf.anchors_
-        self._eta2 = rbf.eta2_
+    def _start(self, state: State, Z: np.ndarray) -> None:
+        state.anchors = Z[: self._least_warmup].copy()
+        self._fit_kernel(state)
+        super()._start(state, self._kernel_features(state, Z[:1]))
+
+    def _fill(self, state: State, arrays: dict[str, np.ndarray]) -> None:
+        super()._fill(state, arrays)
+        self._fit_kernel(state)
+
+    def _fit_kernel(self, state: State) -> None:
+        state.kernel = RBF(self.n_anchors, divisor=1).fit(state.anchors)
         if self.bandwidth == "published":
-            self._eta2 = rbf.eta2_**2
-        super()._start(self._kernel(Z[:1]))
+            divisor = 1 / state.kernel.eta2_
+            state.kernel = RBF(self.n_anchors, divisor).fit(state.anchors)
 
-    def _kernel(self, Z: np.ndarray) -> np.ndarray:
-        """Return the kernel features of Z, (n, n_anchors + 1) float32."""
-        rbf = RBF(self.n_anchors)
-        rbf.anchors_ = self._anchors
-        rbf.eta2_ = self._eta2
-        return np.column_stack([rbf.transform(Z), np.ones(len(Z), np.float32)])
+    def _kernel_features(self, state: State, Z: np.ndarray) -> np.ndarray:
+        """Return the kernel features and the constant, (n, n_anchors + 1) float32."""
+        return np.column_stack([state.kernel.transform(Z), np.ones(len(Z), np.float32)])
 
-    def _learn(self, Z: np.ndarray, y: np.ndarray) -> None:
-        pairs, similar = self._pairs(self._kernel(Z), y)
+    def _learn(self, state: State, Z: np.ndarray, y: np.ndarray) -> None:
+        pairs, similar = _pairs(self._kernel_features(state, Z), y)
         # Rounded first, because .07 * 100 is a little more than 7.
         far = int(np.ceil(round(self.alpha * self.n_bits, 9)))
-        W = self._W.copy()
+        W = state.W.copy()
         _passive_aggressive(pairs, similar, far, float(self.aggressiveness), W)
-        self._W = W
+        state.W = W
 
-    def _forms(self, m: int, labels: Form) -> dict[str, Form]:
-        # W belongs to the kernel features. eta^2 may have been squared.
-        return super()._forms(self.n_anchors + 1, labels) | {
-            "_anchors": Form("float32", (self.n_anchors, m)),
-            "_eta2": Form("float64", least=1e-132, most=1e132),
-        }
+    def _decide(self, state: State, Z: np.ndarray) -> np.ndarray:
+        return super()._decide(state, self._kernel_features(state, Z))
 
-    def _decide(self, Z: np.ndarray) -> np.ndarray:
-        return super()._decide(self._kernel(Z))
+    @property
+    def kernel_(self) -> RBF:
+        """Return the fitted map to the kernel features, which lack the constant."""
+        return self._fitted().kernel
 
     def kernel_blocks(self, X) -> list[np.ndarray]:
         """Return the kernel features of X in blocks of rows, as `transform` computes them.
 
         They take most of the time of `transform`, and do not change while the model learns.
         """
-        self._check_fitted()
-        X = self._check_X(X)
-        blocks = []
-        for start in range(0, len(X), BLOCK_ROWS):
-            blocks.append(self._kernel(self._features(X[start : start + BLOCK_ROWS])))
-        return blocks
+        state = self._fitted()
+        X = check_features(X, state.n_features)
+        blocks = [X[start : start + BLOCK_ROWS] for start in range(0, len(X), BLOCK_ROWS)]
+        return [self._kernel_features(state, self._features(state, block)) for block in blocks]
 
     def transform_blocks(self, blocks: list[np.ndarray]) -> np.ndarray:
         """Return the packed codes that `transform` returns, from `kernel_blocks`."""
-        self._check_fitted()
-        codes = []
-        for Z in blocks:
-            values = super()._decide(Z)
-            codes.append(np.packbits(values > 0, axis=1, bitorder="little"))
-        return np.concatenate(codes)
+        W = self._fitted().W
+        values = np.concatenate([Z @ W.T for Z in blocks])
+        return np.packbits(values > 0, axis=1, bitorder="little")
 
 
-# ---- AdaptHash -----------------------------------------------------------------------
+# ---- AdaptHash -----------------------------------------------------------------------------------
 
 
 @compiled
@@ -357,54 +323,46 @@ def _complete(W: np.ndarray, n_columns: int, G: np.ndarray) -> None:
         G[start:end, end:n_columns] = G[end:n_columns, start:end].T
 
 
-class AdaptHash(_PairHasher):
+@dataclass(eq=False)
+class AdaptHash(LinearHasher):
     """Adaptive hashing: gradient steps on the wrong bits of a pair.
 
-    The hash functions are kept nearly orthogonal. For a pair x_i, x_j whose codes differ in D
-    of b bits, with s = 1 if it is similar and -1 if not,
+    The hash functions are kept nearly orthogonal. For a pair x_i, x_j whose codes differ in D of b
+    bits, with s = 1 if it is similar and -1 if not,
 
         loss = max(0, D - (1 - alpha) b) if similar, max(0, alpha b - D) if not .
 
     If it is above 0, some of the wrong bits are corrected. A bit is wrong if it differs in a
-    similar pair or agrees in a dissimilar pair. The ceil(loss) wrong bits with the largest
-    margin on either side are corrected. With the soft codes w = tanh(W^T x_i / 2),
-    z = tanh(W^T x_j / 2), a step goes down the gradient of (w.z - b s)^2 on these bits,
+    similar pair or agrees in a dissimilar pair. The ceil(loss) wrong bits with the largest margin
+    on either side are corrected. With the soft codes w = tanh(W^T x_i / 2), z = tanh(W^T x_j / 2),
+    a step goes down the gradient of (w.z - b s)^2 on these bits,
 
         W_k -= eta (w.z - b s) (z_k (1 - w_k^2) x_i + w_k (1 - z_k^2) x_j) ,
 
-    and on all bits down that of the penalty ||W^T W - I||^2, W -= lambda W (W^T W - I). Both
-    are computed from the W before. Then the columns of W are scaled to length one. A pair costs
-    O(d b^2). W starts as LSH. The paper's (alpha, lambda, eta): CIFAR-10 and Places205
-    (.9, .01, .1), MNIST (.8, .01, .2), NUS-WIDE (1, .01, .5), on rows of unit length
-    (`UnitLength`).
+    and on all bits down that of the penalty ||W^T W - I||^2, W -= lambda W (W^T W - I). Both are
+    computed from the W before. Then the columns of W are scaled to length one. A pair costs
+    O(d b^2). W starts as LSH. The paper's (alpha, lambda, eta): CIFAR-10 and Places205 (0.9, 0.01,
+    0.1), MNIST (0.8, 0.01, 0.2), NUS-WIDE (1, 0.01, 0.5), on rows of unit length (`UnitLength`).
 
-    On MNIST, mAP at 8, 16, 32, 48, 64 and 128 bits (mean of ten seeds, sd .01 to .03):
+    On MNIST, mAP at 8, 16, 32, 48, 64 and 128 bits (mean of ten seeds, sd 0.01 to 0.03):
 
         the paper     .138 .207 .319 .318 .292 .208
         here          .148 .244 .315 .319 .306 .277
         never trained .179 .208 .260 .293 .321 .370
 
-    Longer codes get worse here as in the paper, because bits repeat each other. At 128 bits,
-    the bit most like a given bit has a correlation of .85 with it, against .30 for random
-    hyperplanes (one split).
+    Longer codes get worse here as in the paper, because bits repeat each other. At 128 bits, the
+    bit most like a given bit has a correlation of 0.85 with it, against 0.30 for random hyperplanes
+    (one split).
 
     Parameters
     ----------
-    n_bits : int
     alpha : float
-        Dissimilar samples are to differ in this share of the bits, and similar ones to agree
-        in it.
+        Dissimilar samples are to differ in this share of the bits, and similar ones to agree in it.
     ortho : float
         lambda, the weight of the penalty. 0 means no penalty.
     learning_rate : float
         eta.
-    feature_map, warmup, random_state
-        As in `HMOH`.
-
-    Attributes
-    ----------
-    weights_ : (m, n_bits) float32
-    n_seen_, feature_map_
+    n_bits, feature_map, warmup, random_state
         As in `HMOH`.
 
     References
@@ -419,37 +377,29 @@ class AdaptHash(_PairHasher):
     (2, 4)
     """
 
-    def __init__(
-        self,
-        n_bits: int = 32,
-        feature_map=None,
-        alpha: float = 0.8,
-        ortho: float = 0.01,
-        learning_rate: float = 0.2,
-        warmup: int | None = None,
-        random_state: int | np.random.Generator | None = None,
-    ):
-        self.n_bits = n_bits
-        self.feature_map = feature_map
-        self.alpha = alpha
-        self.ortho = ortho
-        self.learning_rate = learning_rate
-        self.warmup = warmup
-        self.random_state = random_state
+    n_bits: int = 32
+    feature_map: object = None
+    alpha: float = 0.8
+    ortho: float = 0.01
+    learning_rate: float = 0.2
+    warmup: int | None = None
+    random_state: int | np.random.Generator | None = None
+
+    _update_size = 2
 
     def _check_params(self) -> None:
         super()._check_params()
-        check_real(self.alpha, "alpha", least=0, most=1)
-        check_real(self.ortho, "ortho", least=0)
-        check_real(self.learning_rate, "learning_rate", least=0)
+        check_number(self.alpha, "alpha", float, 0, 1)
+        check_number(self.ortho, "ortho", float, 0, 1e30)
+        check_number(self.learning_rate, "learning_rate", float, 0, 1e30)
 
-    def _learn(self, Z: np.ndarray, y: np.ndarray) -> None:
-        pairs, similar = self._pairs(Z, y)
+    def _learn(self, state: State, Z: np.ndarray, y: np.ndarray) -> None:
+        pairs, similar = _pairs(Z, y)
         far = round(self.alpha * self.n_bits, 9)
         learning_rate = float(self.learning_rate)
         ortho = float(self.ortho)
         # W and a pair stand in one array, so that one product gives the products with both.
-        A = np.concatenate([self._W, np.empty((2, Z.shape[1]), np.float32)])
+        A = np.concatenate([state.W, np.empty((2, Z.shape[1]), np.float32)])
         W = A[: self.n_bits]
         G = np.empty((self.n_bits, self.n_bits + 2), np.float32)
         V = np.empty_like(W)
@@ -464,4 +414,4 @@ class AdaptHash(_PairHasher):
                 _penalty(G, ortho)
                 np.matmul(G, A, out=V)
                 _descend(V, W)
-        self._W = W.copy()
+        state.W = W.copy()

@@ -1,27 +1,23 @@
 """SketchHash (Leng et al., CVPR 2015) and FROSH (Chen et al., UAI 2017).
 
-Both are unsupervised and learn from a sketch of the stream. The hash functions are the
-principal directions of all samples seen, rotated at random. They come from a few hundred rows
-B. The samples are forgotten, but B^T B stays near the scatter matrix of the stream (Frequent
-Directions: Liberty, KDD 2013).
-
->>> import numpy as np
->>> X = np.random.default_rng(0).normal(size=(400, 20))
->>> SketchHash(n_bits=8, random_state=0).fit(X).transform(X[:5]).shape
-(5, 1)
+Both are unsupervised and learn from a sketch of the stream. The hash functions are the principal
+directions of all samples seen, rotated at random. They come from a few hundred rows B. The samples
+are forgotten, but B^T B stays near the scatter matrix of the stream (Frequent Directions: Liberty,
+KDD 2013).
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from hmoh import (
-    COUNT,
-    Form,
     NotFittedError,
     OnlineHasher,
-    check_bool,
-    check_integer,
+    State,
+    check_choice,
+    check_number,
     hadamard_product,
 )
 
@@ -57,16 +53,32 @@ def _shrink(B: np.ndarray, n_rows: int) -> np.ndarray:
     return (vectors * np.sqrt(1 - lost_share)).T @ B
 
 
+def _principal_directions(B: np.ndarray, n: int) -> np.ndarray:
+    """Return the first right singular vectors of B, (m, n or fewer)."""
+    is_tall = len(B) > B.shape[1]
+    S2, vectors = _singular(B.T if is_tall else B)
+    S2 = S2[:n]
+    vectors = vectors[:, :n]
+    # Fewer samples than bits have fewer directions. The others are left at zero.
+    noise = len(B) * np.finfo(float).eps * S2[0]
+    if is_tall:
+        V = vectors * (noise < S2)
+    else:
+        scale = np.divide(1, np.sqrt(S2), out=np.zeros_like(S2), where=noise < S2)
+        V = B.T @ (vectors * scale)
+    # A direction has no sign, so its largest entry is made positive.
+    largest = np.abs(V).argmax(axis=0)
+    return V * np.sign(V[largest, np.arange(V.shape[1])])
+
+
 class _SketchHasher(OnlineHasher):
     """Base class of both methods: the sketch about the mean, and its hash functions.
 
-    A method provides `_insert(A, shift)`, which adds rows to the sketch.
+    A method provides `_insert(state, A, shift)`, which adds rows to the sketch.
     """
 
-    _saved = (*OnlineHasher._saved, "sketch_", "mean_", "_n", "_rotation")
     needs_labels = False
-    # W and mean W, computed from the sketch when a code is asked for.
-    _hashing = None
+    _saved = ("sketch", "mean", "n", "rotation")
 
     @property
     def _n_rows(self) -> int:
@@ -74,114 +86,89 @@ class _SketchHasher(OnlineHasher):
 
     def _check_params(self) -> None:
         super()._check_params()
-        check_integer(self.sketch_size, "sketch_size", least=2)
+        check_number(self.sketch_size, "sketch_size", least=2)
 
-    def _start(self, Z: np.ndarray) -> None:
+    def _start(self, state: State, Z: np.ndarray) -> None:
+        super()._start(state, Z)
         n_features = Z.shape[1]
         if self.n_bits > n_features:
             reason = f"n_bits={self.n_bits} is more than the {n_features} features"
             way = "lower n_bits, or pass a feature map that makes more, such as RBF()"
             raise ValueError(f"{reason}; {way}.")
-        rng = np.random.default_rng([self._seed, 1])
+        rng = np.random.default_rng([state.seed, 1])
         Q, R = np.linalg.qr(rng.normal(size=(self.n_bits, self.n_bits)))
         # With these signs every rotation is equally likely.
-        self._rotation = Q * np.sign(R.diagonal())
-        self._clear(n_features)
+        state.rotation = Q * np.sign(R.diagonal())
+        self._clear(state, n_features)
 
-    def _clear(self, n_features: int) -> None:
+    def _clear(self, state: State, n_features: int) -> None:
         """Forget the sketch and the mean."""
-        self.sketch_ = np.empty((0, n_features))
-        self.mean_ = np.zeros(n_features)
-        self._n = 0
+        state.sketch = np.empty((0, n_features))
+        state.mean = np.zeros(n_features)
+        state.n = 0  # samples in them
+        state.functions = None  # W and mean W, from when they are first asked for
 
-    def _forms(self, m: int, labels: Form) -> dict[str, Form]:
-        return super()._forms(m, labels) | {
-            "sketch_": Form("float64", ("rows", m)),
-            "mean_": Form("float64", (m,)),
-            "_n": COUNT,
-            "_rotation": Form("float64", (self.n_bits, self.n_bits)),
-        }
+    def _fill(self, state: State, arrays: dict[str, np.ndarray]) -> None:
+        super()._fill(state, arrays)
+        check_number(state.n, "n", least=0)
 
-    def _check_state(self, state: dict, started: bool) -> None:
-        super()._check_state(state, started)
-        if started:
-            n_rows, m = state["sketch_"].shape
-            least = min(state["_n"], 1)
-            if not least <= n_rows <= self._n_rows:
-                most = self._n_rows
-                raise ValueError(f"sketch_ has {n_rows} rows, not {least} to {most}")
-            if self.n_bits > m:
-                raise ValueError(f"n_bits={self.n_bits} is more than {m} features")
-
-    def _learn(self, Z: np.ndarray, y: None) -> None:
+    def _learn(self, state: State, Z: np.ndarray, y: np.ndarray) -> None:
         for start in range(0, len(Z), self._update_size):
-            self._learn_batch(Z[start : start + self._update_size])
-        self._hashing = None
+            self._learn_batch(state, Z[start : start + self._update_size])
+        state.functions = None
 
-    def _learn_batch(self, batch: np.ndarray) -> None:
+    def _learn_batch(self, state: State, batch: np.ndarray) -> None:
         """Sketch the batch about its own mean, and the shift of the mean as one more row."""
-        n = self._n
+        n = state.n
         m = len(batch)
         mean = batch.mean(axis=0, dtype=np.float64)
-        shift = mean - self.mean_
-        shift_rows = np.empty((0, len(shift)))
-        if n > 0:
-            shift_rows = np.sqrt(n * m / (n + m)) * shift[None]
-        self._insert(batch - mean, shift_rows)
-        self.mean_ = self.mean_ + m / (n + m) * shift
-        self._n = n + m
+        shift = mean - state.mean
+        shift_rows = np.sqrt(n * m / (n + m)) * shift[None]
+        # Before the first batch there was no mean.
+        self._insert(state, batch - mean, shift_rows if n > 0 else shift_rows[:0])
+        state.mean = state.mean + m / (n + m) * shift
+        state.n = n + m
 
-    def _hash_functions(self) -> tuple[np.ndarray, np.ndarray]:
+    def _functions(self, state: State) -> tuple[np.ndarray, np.ndarray]:
         """Return W (m, n_bits) and mu W (n_bits,), both float32."""
-        if self._n == 0:
-            seen = f"seen {self.n_seen_} of {self._update_size} samples of the first batch"
+        if not len(state.sketch):
+            seen = f"seen {state.n_seen} of {self._update_size} samples of the first batch"
             raise NotFittedError(f"{seen}; pass more to partial_fit.")
-        if self._hashing is None:
-            V = self._principal_directions()
-            W = V @ self._rotation[: V.shape[1]]
-            offset = self.mean_ @ W
-            self._hashing = (W.astype(np.float32), offset.astype(np.float32))
-        return self._hashing
+        if state.functions is None:
+            V = _principal_directions(state.sketch, self.n_bits)
+            W = V @ state.rotation[: V.shape[1]]
+            offset = state.mean @ W
+            state.functions = (W.astype(np.float32), offset.astype(np.float32))
+        return state.functions
 
-    def _principal_directions(self) -> np.ndarray:
-        """Return the principal directions of the sketch, (m, at most n_bits) float64."""
-        B = self.sketch_
-        is_tall = len(B) > B.shape[1]
-        S2, vectors = _singular(B.T if is_tall else B)
-        S2 = S2[: self.n_bits]
-        vectors = vectors[:, : self.n_bits]
-        # Fewer samples than bits have fewer directions. The others are left at zero.
-        noise = len(B) * np.finfo(float).eps * S2[0]
-        if is_tall:
-            V = vectors * (noise < S2)
-        else:
-            scale = np.divide(1, np.sqrt(S2), out=np.zeros_like(S2), where=noise < S2)
-            V = B.T @ (vectors * scale)
-        # A direction has no sign, so its largest entry is made positive.
-        largest = np.abs(V).argmax(axis=0)
-        V *= np.sign(V[largest, np.arange(V.shape[1])])
-        return V
-
-    def _decide(self, Z: np.ndarray) -> np.ndarray:
-        W, offset = self._hash_functions()
+    def _decide(self, state: State, Z: np.ndarray) -> np.ndarray:
+        W, offset = self._functions(state)
         return Z @ W - offset
 
     @property
     def weights_(self) -> np.ndarray:
-        """The hash functions, (m, n_bits) float32."""
-        self._check_fitted()
-        W, _ = self._hash_functions()
-        return W.copy()
+        """Return the hash functions, (m, n_bits) float32."""
+        return self._functions(self._fitted())[0].copy()
+
+    @property
+    def mean_(self) -> np.ndarray:
+        """Return the mean of the samples in the sketch, (m,) float64."""
+        return self._fitted().mean.copy()
+
+    @property
+    def sketch_(self) -> np.ndarray:
+        """Return the rows of the sketch, (at most l, m) float64."""
+        return self._fitted().sketch.copy()
 
 
+@dataclass(eq=False)
 class SketchHash(_SketchHasher):
     """Online Sketching Hashing: principal directions of the stream, from a sketch.
 
-    The sketch B has a few hundred rows. A batch of m samples with mean c enters it as its
-    centred rows x - c. If n samples with mean mu came before, one row
-    sqrt(n m / (n + m)) (c - mu) enters too. All rows together then have the scatter matrix of
-    the stream about its mean. When all l rows of B are in use and another row comes, with
-    B = U S V^T,
+    The sketch B has a few hundred rows. A batch of m samples with mean c enters it as its centred
+    rows x - c. If n samples with mean mu came before, one row sqrt(n m / (n + m)) (c - mu) enters
+    too. All rows together then have the scatter matrix of the stream about its mean. When all l
+    rows of B are in use and another row comes, with B = U S V^T,
 
         B = sqrt(max(S^2 - theta, 0)) V^T,  theta = the square of singular value l/2 + 1 ,
 
@@ -190,19 +177,19 @@ class SketchHash(_SketchHasher):
 
         W = (the first b columns of V) R,   code(x) = (x - mu) W > 0
 
-    with a random rotation R, which is drawn once. After a shrink B has rank l/2, so l is at
-    least 2 b. The paper's l is 100 on Places205 and 200 on CIFAR-10, MNIST and NUS-WIDE. Its
-    batches have 50 samples, 150 from 64 bits up, of unit length (`UnitLength`).
+    with a random rotation R, which is drawn once. After a shrink B has rank l/2, so l is at least
+    2 b. The paper's l is 100 on Places205 and 200 on CIFAR-10, MNIST and NUS-WIDE. Its batches have
+    50 samples, 150 from 64 bits up, of unit length (`UnitLength`).
 
-    On MNIST, mAP at 8, 16, 32, 48, 64 and 128 bits (mean of ten seeds, sd .02 or less):
+    On MNIST, mAP at 8, 16, 32, 48, 64 and 128 bits (mean of ten seeds, sd 0.02 or less):
 
         the paper          .257 .312 .348 .369 .376 .399
         here               .291 .326 .354 .369 .379 .403
         as_published=True  .286 .313 .356 .379 .388 .409
 
     The last batch alone gives codes as good as the whole stream. 50 samples show the leading
-    directions, and the other directions tell little about the labels. The rotation that is
-    drawn has the largest effect at 8 bits.
+    directions, and the other directions tell little about the labels. The rotation that is drawn
+    has the largest effect at 8 bits.
 
     Parameters
     ----------
@@ -211,23 +198,20 @@ class SketchHash(_SketchHasher):
     sketch_size : int
         l, raised to 2 ``n_bits`` if it is less.
     sketch_batch : int, optional
-        Samples per batch. An incomplete batch is kept until the next call. By default 50, from
-        64 bits up 150.
+        Samples per batch. An incomplete batch is kept until the next call. By default 50, from 64
+        bits up 150.
     as_published : bool
-        Forget sketch and mean after every batch, as the published benchmark does: its methods
-        are MATLAB value classes, whose changes are lost. W then comes from the last whole
-        batch alone, and mu is 0.
+        Forget sketch and mean after every batch, as the published benchmark does: its methods are
+        MATLAB value classes, whose changes are lost. W then comes from the last whole batch alone,
+        and mu is 0.
     feature_map, warmup, random_state
         As in `HMOH`. Matrix products run on the threads of numpy's BLAS.
 
     Attributes
     ----------
-    weights_ : (m, n_bits) float32
     mean_ : (m,) float64
         mu.
     sketch_ : (at most l, m) float64
-    n_seen_, feature_map_
-        As in `HMOH`.
 
     References
     ----------
@@ -241,89 +225,67 @@ class SketchHash(_SketchHasher):
     True
     """
 
-    def __init__(
-        self,
-        n_bits: int = 32,
-        feature_map=None,
-        sketch_size: int = 200,
-        sketch_batch: int | None = None,
-        as_published: bool = False,
-        warmup: int | None = None,
-        random_state: int | np.random.Generator | None = None,
-    ):
-        self.n_bits = n_bits
-        self.feature_map = feature_map
-        self.sketch_size = sketch_size
-        self.sketch_batch = sketch_batch
-        self.as_published = as_published
-        self.warmup = warmup
-        self.random_state = random_state
+    n_bits: int = 32
+    feature_map: object = None
+    sketch_size: int = 200
+    sketch_batch: int | None = None
+    as_published: bool = False
+    warmup: int | None = None
+    random_state: int | np.random.Generator | None = None
 
     @property
     def _update_size(self) -> int:
-        if self.sketch_batch is not None:
-            return self.sketch_batch
-        return 50 if self.n_bits < 64 else 150
+        return self.sketch_batch or (50 if self.n_bits < 64 else 150)
 
     def _check_params(self) -> None:
         super()._check_params()
-        check_integer(self.sketch_batch, "sketch_batch", optional=True)
-        check_bool(self.as_published, "as_published")
+        check_number(self.sketch_batch, "sketch_batch", optional=True)
+        check_choice(self.as_published, "as_published", (True, False))
 
-    def _learn_batch(self, batch: np.ndarray) -> None:
+    def _learn_batch(self, state: State, batch: np.ndarray) -> None:
         n_features = batch.shape[1]
         if self.as_published:
-            if self._n > 0 and len(batch) < self._update_size:
+            if len(state.sketch) and len(batch) < self._update_size:
                 # Only whole batches are learned. A rest would replace all that came before.
                 return
-            self._clear(n_features)
-        super()._learn_batch(batch)
+            self._clear(state, n_features)
+        super()._learn_batch(state, batch)
         if self.as_published:
-            self.mean_ = np.zeros(n_features)
+            state.mean = np.zeros(n_features)
 
-    def _insert(self, A: np.ndarray, shift: np.ndarray) -> None:
+    def _insert(self, state: State, A: np.ndarray, shift: np.ndarray) -> None:
         rows = np.concatenate([A, shift])
         while len(rows) > 0:
-            if len(self.sketch_) == self._n_rows:
-                self.sketch_ = _shrink(self.sketch_, self._n_rows // 2)
-            n_free = self._n_rows - len(self.sketch_)
-            self.sketch_ = np.concatenate([self.sketch_, rows[:n_free]])
+            if len(state.sketch) >= self._n_rows:
+                state.sketch = _shrink(state.sketch, self._n_rows // 2)
+            n_free = self._n_rows - len(state.sketch)
+            state.sketch = np.concatenate([state.sketch, rows[:n_free]])
             rows = rows[n_free:]
 
 
+@dataclass(eq=False)
 class FROSH(_SketchHasher):
     """FasteR Online Sketching Hashing: SketchHash with samples compressed before the sketch.
 
-    It works as `SketchHash`, with blocks of hundreds of samples as batches. The m centred rows
-    A of a block are padded with zeros to M rows, where M is a power of two. They become the
-    q = l/2 rows
+    It works as `SketchHash`, with blocks of hundreds of samples as batches. The m centred rows A of
+    a block are padded with zeros to M rows, where M is a power of two. They become the q = l/2 rows
 
         sqrt(M / q) S (H / sqrt(M)) D A
 
     of a subsampled randomized Hadamard transform. D has random signs on its diagonal, H is
-    Sylvester's matrix, and S chooses q rows. D and S are drawn anew for every block. A block of
-    at most q rows is not changed. These rows and the shift of the mean are stacked under the
-    l/2 rows of the sketch, and all are shrunk to l/2. So a whole block needs one small
-    decomposition.
+    Sylvester's matrix, and S chooses q rows. D and S are drawn anew for every block. A block of at
+    most q rows is not changed. These rows and the shift of the mean are stacked under the l/2 rows
+    of the sketch, and all are shrunk to l/2. So a whole block needs one small decomposition.
 
     The paper only names the method. On MNIST (l = 200, mean of ten seeds) mAP is .287 .321 .355
-    .368 .378 .404 at 8, 16, 32, 48, 64 and 128 bits, like that of SketchHash, in less than a
-    third of its time.
+    .368 .378 .404 at 8, 16, 32, 48, 64 and 128 bits, like that of SketchHash, in less than a third
+    of its time.
 
     Parameters
     ----------
-    n_bits : int
-        Not more than the features have dimensions.
-    sketch_size : int
-        l, raised to 2 ``n_bits`` if it is less.
     block : int, optional
         Samples per block. An incomplete block is kept until the next call. By default 4 l.
-    feature_map, warmup, random_state
-        As in `SketchHash`.
-
-    Attributes
-    ----------
-    weights_, mean_, sketch_, n_seen_, feature_map_
+    n_bits, feature_map, sketch_size, warmup, random_state
         As in `SketchHash`.
 
     References
@@ -337,43 +299,33 @@ class FROSH(_SketchHasher):
     (100, 10)
     """
 
-    def __init__(
-        self,
-        n_bits: int = 32,
-        feature_map=None,
-        sketch_size: int = 200,
-        block: int | None = None,
-        warmup: int | None = None,
-        random_state: int | np.random.Generator | None = None,
-    ):
-        self.n_bits = n_bits
-        self.feature_map = feature_map
-        self.sketch_size = sketch_size
-        self.block = block
-        self.warmup = warmup
-        self.random_state = random_state
+    n_bits: int = 32
+    feature_map: object = None
+    sketch_size: int = 200
+    block: int | None = None
+    warmup: int | None = None
+    random_state: int | np.random.Generator | None = None
 
     @property
     def _update_size(self) -> int:
-        return 4 * self._n_rows if self.block is None else self.block
+        return self.block or 4 * self._n_rows
 
     def _check_params(self) -> None:
         super()._check_params()
-        check_integer(self.block, "block", optional=True)
+        check_number(self.block, "block", optional=True)
 
-    def _insert(self, A: np.ndarray, shift: np.ndarray) -> None:
+    def _insert(self, state: State, A: np.ndarray, shift: np.ndarray) -> None:
         q = self._n_rows // 2
         if len(A) > q:
-            A = self._compressed(A, q)
-        self.sketch_ = _shrink(np.concatenate([self.sketch_, A, shift]), q)
+            A = _compressed(A, q, np.random.default_rng([state.seed, 2, state.n]))
+        state.sketch = _shrink(np.concatenate([state.sketch, A, shift]), q)
 
-    def _compressed(self, A: np.ndarray, q: int) -> np.ndarray:
-        """Return q rows by a subsampled randomized Hadamard transform of A."""
-        n, n_features = A.shape
-        rng = np.random.default_rng([self._seed, 2, self._n])
-        order = 1 << (n - 1).bit_length()
-        padded = np.zeros((order, n_features))
-        padded[:n] = rng.choice([-1.0, 1.0], size=(n, 1)) * A
-        mixed = hadamard_product(padded)
-        chosen = rng.choice(order, q, replace=False)
-        return mixed[chosen] / np.sqrt(q)
+
+def _compressed(A: np.ndarray, q: int, rng: np.random.Generator) -> np.ndarray:
+    """Return q rows by a subsampled randomized Hadamard transform of A."""
+    n, n_features = A.shape
+    order = 1 << (n - 1).bit_length()
+    padded = np.zeros((order, n_features))
+    padded[:n] = rng.choice([-1.0, 1.0], size=(n, 1)) * A
+    chosen = rng.choice(order, q, replace=False)
+    return hadamard_product(padded)[chosen] / np.sqrt(q)
