@@ -93,7 +93,7 @@ class HadamardRidge(CodebookHasher):
         state.gram = np.zeros((Z.shape[1], Z.shape[1]))  # G
         state.sums = np.zeros((0, Z.shape[1]))  # S, without rows for the newest targets
         state.n_learned = 0
-        state.solution = {}  # W by the samples that it learned from; shared until the next block
+        state.solution = {}  # W, once it was asked for; later states share it until the next block
 
     def _all_sums(self, state: State) -> np.ndarray:
         """Return a copy of S with a row for every target of the codebook."""
@@ -131,21 +131,20 @@ class HadamardRidge(CodebookHasher):
             self._learn_waiting(state, is_last=True)
         return state
 
+    def _fitted(self, is_warm: bool = True) -> State:
+        state = super()._fitted(is_warm)
+        return self._closed(state) if is_warm and state.n_learned == 0 else state
+
     def _functions(self, state: State) -> np.ndarray:
         """Return W, (m, n_bits) float32. Whoever asks first solves; the others wait for it."""
-        n = state.n_learned or -state.n_seen  # before the first block the waiting samples count
-        W = state.solution.get(n)
-        if W is None:
+        if "W" not in state.solution:
             with state.lock:
-                W = state.solution.get(n)
-                if W is None:
-                    W = self._solve(state if state.n_learned else self._closed(state))
-                    state.solution.clear()
-                    state.solution[n] = W
-        return W
+                if "W" not in state.solution:
+                    state.solution["W"] = self._solve(state)
+        return state.solution["W"]
 
     def _solve(self, state: State) -> np.ndarray:
-        if state.n_seen == 0:
+        if state.n_learned == 0:
             raise NotFittedError("this blank model has seen no sample; pass some to partial_fit.")
         mean_square = np.trace(state.gram) / state.n_mapped or 1.0
         gram = state.gram + self.ridge * mean_square * np.eye(state.n_mapped)
@@ -163,8 +162,7 @@ class HadamardRidge(CodebookHasher):
     @property
     def n_learned_(self) -> int:
         """Return the number of samples that W has learned from."""
-        state = self._fitted()
-        return state.n_learned or state.n_waiting
+        return self._fitted().n_learned
 
     def _learned(self, state: State) -> dict[str, np.ndarray]:
         return super()._learned(state) | {"sums": self._all_sums(state)}
