@@ -574,7 +574,6 @@ class OnlineHasher:
 
     def _start(self, state: State, Z: np.ndarray) -> None:
         """Add to the state what learning starts from; Z (n, m) has samples of the warm-up."""
-        state.n_mapped = Z.shape[1]
 
     def _own(self, state: State) -> None:
         """Copy the arrays that `_learn` writes into, if it does."""
@@ -677,36 +676,56 @@ class OnlineHasher:
             state.seed = int(np.random.default_rng(self.random_state).integers(2**63))
         state.n_seen += len(X)
         state.n_waiting += len(X)
-        size = self._update_size
-        if not is_last and state.n_waiting < (state.n_warmup if state.maps is None else size):
-            state.waiting = (*state.waiting, (X.copy(), y.copy()))
-        else:
-            if state.waiting:
-                X, y = map(np.concatenate, zip(*state.waiting, (X, y), strict=True))
-            if state.maps is None:
-                self._fit_maps(state, X[: state.n_warmup])
-            n = len(X) if is_last else len(X) - len(X) % size
-            state.waiting = ((X[n:].copy(), y[n:].copy()),) if n < len(X) else ()
-            state.n_waiting = len(X) - n
-            n_rows = max(1, BLOCK_ROWS // size) * size  # bounds the memory for features
-            for start in range(0, n, n_rows):
-                rows = slice(start, min(start + n_rows, n))
-                self._learn(state, self._features(state, X[rows]), y[rows])
+        state.waiting = (*state.waiting, (X, y))
+        if is_last or state.n_waiting >= (
+            state.n_warmup if state.maps is None else self._update_size
+        ):
+            self._learn_waiting(state, is_last)
+        else:  # the caller's arrays may change
+            state.waiting = (*state.waiting[:-1], (X.copy(), y.copy()))
         self._state = state
         return self
 
-    def _new_state(self, n_features: int) -> State:
-        n_warmup = self._least_warmup
+    def _learn_waiting(self, state: State, is_last: bool) -> None:
+        """Learn from the samples that wait: from all if they are the last, else whole updates."""
+        X, y = state.waiting[0]
+        if len(state.waiting) > 1:
+            X, y = map(np.concatenate, zip(*state.waiting, strict=True))
+        if state.maps is None:
+            self._fit_maps(state, X[: state.n_warmup])
+        size = self._update_size
+        n = len(X) if is_last else len(X) - len(X) % size
+        state.waiting = ((X[n:].copy(), y[n:].copy()),) if n < len(X) else ()
+        state.n_waiting = len(X) - n
+        n_rows = max(1, BLOCK_ROWS // size) * size  # bounds the memory for features
+        for start in range(0, n, n_rows):
+            rows = slice(start, min(start + n_rows, n))
+            self._learn(state, self._features(state, X[rows]), y[rows])
+
+    def close(self):
+        """Learn from an incomplete batch or warm-up now, as `fit` does at its end."""
+        state = State(**vars(self._fitted(is_warm=False)))
+        if state.waiting:
+            self._learn_waiting(state, is_last=True)
+        self._state = state
+        return self
+
+    @property
+    def n_warmup(self) -> int:
+        """Return the number of samples that the feature maps are fitted on."""
+        wishes = [self._least_warmup]
         for part in _named_maps(self.feature_map).values():
-            wish = self.warmup or getattr(part, "n_warmup", None)
-            if wish is None:
+            wishes.append(self.warmup or getattr(part, "n_warmup", None))
+            if wishes[-1] is None:
                 way = "pass the number of samples that it needs as warmup"
                 raise ValueError(f"warmup=None, but {part!r} has no n_warmup; {way}.")
-            n_warmup = max(n_warmup, wish)
+        return max(wishes)
+
+    def _new_state(self, n_features: int) -> State:
         # After `fit` the lock is the same, because another thread may hold it.
         lock = self._state.lock if self._state else threading.RLock()
-        settings = self._settings()
-        return State(settings=settings, n_features=n_features, n_warmup=n_warmup, lock=lock)
+        start = {"settings": self._settings(), "n_warmup": self.n_warmup, "lock": lock}
+        return State(n_features=n_features, **start)
 
     def _check_y(self, state: State, y, classes, n_samples: int) -> np.ndarray:
         """Return labels in the form of this stream, and keep `classes` at the first call."""
@@ -737,7 +756,12 @@ class OnlineHasher:
         for part in copy.deepcopy(list(_named_maps(self.feature_map).values())):
             part.fit(self._features(state, X))  # by the maps before it
             state.maps.append(part)
-        self._start(state, self._features(state, X))
+        self._begin(state, X)
+
+    def _begin(self, state: State, X: np.ndarray) -> None:
+        Z = self._features(state, X)
+        state.n_mapped = Z.shape[1]
+        self._start(state, Z)
 
     def _features(self, state: State, X: np.ndarray) -> np.ndarray:
         """Return what the fitted feature maps make of X."""
@@ -899,8 +923,7 @@ class OnlineHasher:
             state.maps = maps
             # Samples of the right shape will do, because what is learned from them is replaced.
             shape = (max(2, self._least_warmup), state.n_features)
-            samples = np.random.default_rng(0).normal(size=shape).astype(np.float32)
-            self._start(state, self._features(state, samples))
+            self._begin(state, np.random.default_rng(0).normal(size=shape).astype(np.float32))
             self._fill(state, learned)
         X, y = arrays.pop("X", ()), arrays.pop("y", None)
         state.n_seen = int(head["n_seen"]) - len(X)

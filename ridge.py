@@ -128,10 +128,7 @@ class HadamardRidge(CodebookHasher):
         """Return a state in whose sums the waiting samples are too."""
         state = State(**vars(state))
         if state.waiting:
-            X, y = map(np.concatenate, zip(*state.waiting, strict=True))
-            state.waiting = ()
-            state.n_waiting = 0
-            self._learn(state, self._features(state, X), y)
+            self._learn_waiting(state, is_last=True)
         return state
 
     def _functions(self, state: State) -> np.ndarray:

@@ -112,7 +112,7 @@ def prepare(
     text = json.dumps(plain(model.feature_map))
     classes = tuple(type(part) for part in maps)
     # The number of samples that the model itself would take.
-    n_warmup = max(model._map_warmup(maps), model._least_warmup)
+    n_warmup = model.n_warmup
     mapped = _mapped_parts(*case, _Map(text, classes, model.feature_map), n_warmup)
     if mapped is None:
         return model, _raw_parts(*case)

@@ -198,7 +198,7 @@ def mapped(
     maps = copy.deepcopy(maps if isinstance(maps, list) else [maps])
     n_warmup = 0
     if first is None:
-        n_warmup = model._new_state(stream.X.shape[1]).n_warmup
+        n_warmup = model.n_warmup
         first = stream.X[:n_warmup]
     for part in maps:
         first = part.fit(first).transform(first)

@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hmoh import HMOH, OnlineHasher, check_features, check_integer, check_labels
+from hmoh import HMOH, OnlineHasher, check_features, check_labels, check_number
 from kernels import RBF, Concat, UnitLength
 from metrics import mean_average_precision
 from ridge import HadamardRidge
@@ -59,7 +59,7 @@ class Recipe(NamedTuple):
         """
         params = copy.deepcopy(self.params)
         if n_samples is not None:
-            check_integer(n_samples, "n_samples", least=2)
+            check_number(n_samples, "n_samples", least=2)
             _limit_anchors(params.get("feature_map"), n_samples)
         make = LEARNERS[self.method]
         return make(n_bits=n_bits, random_state=random_state, **params)
@@ -162,7 +162,7 @@ def choose(
     if not isinstance(candidates, Mapping) or not candidates:
         way = "pass a dict such as {name: recipes()[name]}"
         raise TypeError(f"candidates={candidates!r} are no recipes by name; {way}.")
-    check_integer(random_state, "random_state", least=0, optional=True)
+    check_number(random_state, "random_state", least=0, optional=True)
     rows = np.random.default_rng(random_state).permutation(len(X))
     n_queries = min(N_QUERIES, len(X) // 10)
     queries = rows[:n_queries]

@@ -29,6 +29,7 @@ MODULES = (
     "hmoh.py",
     "kernels.py",
     "metrics.py",
+    "ridge.py",
     "baselines/*.py",
     "study/datasets.py",
     "study/evaluation.py",

@@ -105,15 +105,15 @@ def _kernel(model: baselines.OKH, parts: Parts) -> _Kernel:
     if (
         last is not None
         and all(a() is b() for a, b in zip(last.made_from, made_from, strict=True))
-        and last.eta2 == model._eta2
-        and np.array_equal(last.anchors, model._anchors)
+        and last.eta2 == model.kernel_.eta2_
+        and np.array_equal(last.anchors, model.kernel_.anchors_)
     ):
         return last
     # Forgotten first, because both together would take twice the memory.
     _last_kernel = last = None
     queries = model.kernel_blocks(parts.queries.X)
     database = model.kernel_blocks(parts.database.X)
-    kernel = _Kernel(made_from, model._anchors, model._eta2, queries, database)
+    kernel = _Kernel(made_from, model.kernel_.anchors_, model.kernel_.eta2_, queries, database)
     _last_kernel = kernel
     return kernel
 
@@ -154,21 +154,7 @@ def fit_in_steps(model, parts: Parts, stops: list[int], metric, n_threads):
                 else:
                     value = mean_ap(evaluate(model, parts, n_threads), metric)
         curve.append(value)
-    if model._waiting:
-        seconds += _fit_rest(model, parts)
-    return seconds, curve
-
-
-def _fit_rest(model, parts: Parts) -> float:
-    """Learn from the incomplete batch that `partial_fit` left, as `fit` would.
-
-    Return the seconds that it took.
-    """
-    if not hasattr(model, "feature_map_"):
-        # The stream is shorter than the warm-up.
-        return fit(model, parts)
-    start = time.perf_counter()
-    *others, last = model._waiting
-    model._waiting = tuple(others)
-    model._learn_in_blocks(*model._gather(*last))
-    return time.perf_counter() - start
+    # As `fit` does at its end.
+    begin = time.perf_counter()
+    model.close()
+    return seconds + time.perf_counter() - begin, curve

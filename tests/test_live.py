@@ -228,7 +228,7 @@ def test_run_makes_the_method_with_other_parameters(monkeypatch):
     ]
     assert maps[0]["anew"] == maps[1]["anew"] != maps[2]["anew"]
     # The same map, fitted on more samples.
-    params = {"feature_map": RBF(30), "warmup": 200}
+    params = {"feature_map": RBF(30), "warmup": 250}
     longer = live.run("HadamardRidge", "classes join", params=params, **job)
     assert longer["anew"] != maps[2]["anew"]
     live._stream.cache_clear()

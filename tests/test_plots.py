@@ -14,11 +14,12 @@ import numpy as np
 import pytest
 from matplotlib.colors import to_hex
 
-from baselines import BEYOND, METHODS
+from baselines import METHODS
 from study import pictures, plots, protocol
 from study.protocol import headline
 from study.statistics import interval
 from study.style import styles_of
+from study.training import BEYOND
 
 SETS = {
     "mnist": "mnist",

