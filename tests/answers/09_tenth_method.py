@@ -110,7 +110,8 @@ def solve(A, B, ridge):
 # %% wrong class: _learn must add to the sums, not start again
 class RidgeHash(RidgeHash):
     def _learn(self, state, Z, y):
-        C = state.book.table[self._target_rows(state, y), : self.n_bits]
+        rows = self._target_rows(state, y)
+        C = state.book.table[rows, : self.n_bits]
         state.A, state.B = accumulate(0 * state.A, 0 * state.B, Z, C)
 
 
@@ -162,14 +163,16 @@ class RidgeHash(RidgeHash):
         state.B = np.zeros((m, state.book.table.shape[1]))
 
     def _learn(self, state, Z, y):
-        C = state.book.table[self._target_rows(state, y)]
+        rows = self._target_rows(state, y)
+        C = state.book.table[rows]
         state.A, state.B = accumulate(state.A, state.B, Z, C)
 
 
 # %% wrong class: two tiles of 8, so take its first self.n_bits
 class RidgeHash(RidgeHash):
     def _learn(self, state, Z, y):
-        C = state.book.table[self._target_rows(state, y)]
+        rows = self._target_rows(state, y)
+        C = state.book.table[rows]
         state.A, state.B = accumulate(state.A, state.B, Z, C)
 
 
@@ -182,7 +185,8 @@ class RidgeHash(RidgeHash):
         self.B = np.zeros((m, self.n_bits))
 
     def _learn(self, state, Z, y):
-        C = state.book.table[self._target_rows(state, y), : self.n_bits]
+        rows = self._target_rows(state, y)
+        C = state.book.table[rows, : self.n_bits]
         self.A, self.B = accumulate(self.A, self.B, Z, C)
 
     def _decide(self, state, Z):
@@ -223,7 +227,15 @@ class RidgeHash(RidgeHash):
         state.A, state.B = accumulate(state.A, state.B, Z, C)
 
 
-# %% wrong class: read state.book.table after that
+# %% wrong class: read state.book.table after it
+class RidgeHash(RidgeHash):
+    def _learn(self, state, Z, y):
+        # Python takes the table first, and _target_rows then replaces the codebook.
+        C = state.book.table[self._target_rows(state, y), : self.n_bits]
+        state.A, state.B = accumulate(state.A, state.B, Z, C)
+
+
+# %% wrong class: read state.book.table after it
 class RidgeHash(RidgeHash):
     def _learn(self, state, Z, y):
         table = state.book.table
@@ -231,7 +243,7 @@ class RidgeHash(RidgeHash):
         state.A, state.B = accumulate(state.A, state.B, Z, table[rows, : self.n_bits])
 
 
-# %% wrong class: call self._target_rows, which gives them targets
+# %% wrong class: call self._target_rows in a line of its own
 class RidgeHash(RidgeHash):
     def _learn(self, state, Z, y):
         rows = [state.book.rows[label] for label in y.tolist()]
@@ -267,7 +279,8 @@ class RidgeHash(RidgeHash):
 # %% wrong class: a loaded model cannot encode .* only A and B are saved
 class RidgeHash(RidgeHash):
     def _learn(self, state, Z, y):
-        C = state.book.table[self._target_rows(state, y), : self.n_bits]
+        rows = self._target_rows(state, y)
+        C = state.book.table[rows, : self.n_bits]
         state.A, state.B = accumulate(state.A, state.B, Z, C)
         state.W = solve(state.A, state.B, self.ridge)
 
@@ -285,7 +298,8 @@ class RidgeHash(RidgeHash):
         state.W = np.zeros((m, self.n_bits))
 
     def _learn(self, state, Z, y):
-        C = state.book.table[self._target_rows(state, y), : self.n_bits]
+        rows = self._target_rows(state, y)
+        C = state.book.table[rows, : self.n_bits]
         state.A, state.B = accumulate(state.A, state.B, Z, C)
         state.W = solve(state.A, state.B, self.ridge)
 

@@ -183,7 +183,8 @@ print("accumulate adds to the sums, and at the W of solve the loss is at its min
 # </details>
 # <details><summary>Hint 2</summary>
 #
-# In `_learn`: `rows = self._target_rows(state, y)`, and after that the samples' targets are
+# In `_learn`: `rows = self._target_rows(state, y)`, in a line of its own because it replaces
+# `state.book` when labels are new. After it, the samples' targets are
 # `state.book.table[rows, : self.n_bits]`.
 #
 # </details>
@@ -274,7 +275,8 @@ with replaced(globals(), accumulate=checked_accumulate, solve=checked_solve):
         f"A and B are {A.dtype} and {B.dtype}, but float64 is needed: "
         "sums over long streams lose digits in float32."
     )
-    assert A.shape == (100, 100) and B.shape == (100, 12), (
+    shapes = (A.shape, B.shape)
+    assert shapes == ((100, 100), (100, 12)), (
         f"A and B have shapes {A.shape} and {B.shape}, but (m, m) and "
         "(m, r) = (100, 100) and (100, 12) are needed: see _start."
     )
@@ -316,7 +318,7 @@ with replaced(globals(), accumulate=checked_accumulate, solve=checked_solve):
     before = pieces._state
     copied = before.A.copy(), before.B.copy()
     pieces.partial_fit(Zs[:5], ys[:5])
-    assert (before.A == copied[0]).all() and (before.B == copied[1]).all(), (
+    assert np.array_equal(before.A, copied[0]) and np.array_equal(before.B, copied[1]), (
         "_learn wrote into the old A or B: assign a new array, because another thread may be "
         "encoding with the old state."
     )
@@ -326,8 +328,9 @@ with replaced(globals(), accumulate=checked_accumulate, solve=checked_solve):
         late.partial_fit(Zs[ys >= 5], ys[ys >= 5])
     except (IndexError, KeyError) as error:
         raise AssertionError(
-            f"classes that come late cannot be learned ({error!r}): call self._target_rows, "
-            "which gives them targets, and read state.book.table after that."
+            f"classes that come late cannot be learned ({error!r}): call self._target_rows in a "
+            "line of its own, because it replaces state.book by one that has targets for them, "
+            "and read state.book.table after it."
         ) from None
     assert len(late.targets_) == 10, (
         f"after ten classes the model knows {len(late.targets_)}, but classes may come "
@@ -498,8 +501,8 @@ for method in ("HCOH", "HMOH"):
 #
 # </details>
 #
-# **When you are done:** the project uses this idea too. Read `HadamardRidge` in `ridge.py`, which is
-# built on the same three methods, and compare it with yours. It keeps the sum of the features of
-# each class instead of B, so it can change code length or codebook after the stream, and two models
-# can be merged. Its ridge is relative to the size of the features, and it solves once for each block
-# of samples, not at each call.
+# **When you are done:** the project uses this idea too. Read `HadamardRidge` in `ridge.py`, which
+# is built on the same three methods, and compare it with yours. It keeps the sum of the features
+# of each class instead of B, so it can change code length or codebook after the stream, and two
+# models can be merged. Its ridge is relative to the size of the features, and it solves once for
+# each block of samples, not at each call.
