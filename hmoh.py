@@ -1015,7 +1015,7 @@ class CodebookHasher(OnlineHasher):
             labels = np.zeros((len(sets), n_columns), np.uint8)
             for row, members in zip(labels, sets, strict=True):
                 row[members] = 1
-        targets = np.array(list(state.book.targets.values()), np.int8)
+        targets = state.book.table[:, : self.n_bits].astype(np.int8)
         return super()._learned(state) | {"labels": labels, "targets": targets}
 
     def _fill(self, state: State, arrays: dict[str, np.ndarray]) -> None:

@@ -35,9 +35,9 @@ class HadamardRidge(CodebookHasher):
     returns the model of another code length without the stream, and `merge` adds two models.
 
     Samples enter G and S in blocks of 512, counted from the start of the stream. The rest waits and
-    does not affect W, except before the first block is full; `fit` and `merge` close the block, so
-    that the rest enters as a shorter one. Codes therefore depend neither on the cuts between calls
-    nor on when somebody asks, and the first encoding after a block solves once, for all.
+    does not affect W, except before the first block is full; `fit`, `close` and `merge` let it
+    enter as a shorter block. Codes therefore depend neither on the cuts between calls nor on when
+    somebody asks, and the first encoding after a block solves once, for all.
 
     A sample costs m^2 / 2 multiplications of float64, a solution about 2 m^3 / 3, and the state has
     8 m (m + classes) bytes. BLAS may use several threads, which on two shared cores made blocks 1.6
@@ -54,11 +54,6 @@ class HadamardRidge(CodebookHasher):
         (1 - 1/n) G + z z^T with every sample, and S likewise, as the average of `HMOH` forgets.
     n_bits, feature_map, codebook, n_classes, warmup, random_state
         As in `HMOH`.
-
-    Attributes
-    ----------
-    n_learned_ : int
-        Samples that W has learned from; `n_seen_` counts those that wait too. Others as in `HMOH`.
 
     Examples
     --------
@@ -93,7 +88,7 @@ class HadamardRidge(CodebookHasher):
         state.gram = np.zeros((Z.shape[1], Z.shape[1]))  # G
         state.sums = np.zeros((0, Z.shape[1]))  # S, without rows for the newest targets
         state.n_learned = 0
-        state.solution = {}  # W by the samples that it learned from; shared until the next block
+        state.solution = {}  # W, once it was asked for; later states share it until the next block
 
     def _all_sums(self, state: State) -> np.ndarray:
         """Return a copy of S with a row for every target of the codebook."""
@@ -131,21 +126,20 @@ class HadamardRidge(CodebookHasher):
             self._learn_waiting(state, is_last=True)
         return state
 
+    def _fitted(self, is_warm: bool = True) -> State:
+        state = super()._fitted(is_warm)
+        return self._closed(state) if is_warm and state.n_learned == 0 else state
+
     def _functions(self, state: State) -> np.ndarray:
         """Return W, (m, n_bits) float32. Whoever asks first solves; the others wait for it."""
-        n = state.n_learned or -state.n_seen  # before the first block the waiting samples count
-        W = state.solution.get(n)
-        if W is None:
+        if "W" not in state.solution:
             with state.lock:
-                W = state.solution.get(n)
-                if W is None:
-                    W = self._solve(state if state.n_learned else self._closed(state))
-                    state.solution.clear()
-                    state.solution[n] = W
-        return W
+                if "W" not in state.solution:
+                    state.solution["W"] = self._solve(state)
+        return state.solution["W"]
 
     def _solve(self, state: State) -> np.ndarray:
-        if state.n_seen == 0:
+        if state.n_learned == 0:
             raise NotFittedError("this blank model has seen no sample; pass some to partial_fit.")
         mean_square = np.trace(state.gram) / state.n_mapped or 1.0
         gram = state.gram + self.ridge * mean_square * np.eye(state.n_mapped)
@@ -162,14 +156,11 @@ class HadamardRidge(CodebookHasher):
 
     @property
     def n_learned_(self) -> int:
-        """Return the number of samples that W has learned from."""
-        state = self._fitted()
-        return state.n_learned or state.n_waiting
+        """Return the number of samples that W has learned from; `n_seen_` counts all."""
+        return self._fitted().n_learned
 
     def _learned(self, state: State) -> dict[str, np.ndarray]:
         return super()._learned(state) | {"sums": self._all_sums(state)}
-
-    # Models from models.
 
     def recoded(self, **params) -> HadamardRidge:
         """Return the model that this stream gives with another n_bits, codebook or ridge.
@@ -195,11 +186,10 @@ class HadamardRidge(CodebookHasher):
         Models for the parts of a stream need equal maps to be merged. So let one model see the
         first samples, make a blank one for each part, and merge these into the first one.
         """
-        self._fitted()
+        book = self._fitted().book
         model = copy.deepcopy(self)
-        state = model._state
-        vars(state).update(n_seen=0, n_learned=0, waiting=(), n_waiting=0, solution={})
-        vars(state).update(gram=np.zeros_like(state.gram), sums=state.sums[:0])
+        model._start(model._state, model._state.gram)
+        vars(model._state).update(book=book, n_seen=0, waiting=(), n_waiting=0)
         return model
 
     def merge(self, other: HadamardRidge) -> HadamardRidge:
@@ -242,11 +232,7 @@ def _check_mergeable(ours: State, theirs: State) -> None:
     same_targets &= np.array_equal(ours.book.table[:n], theirs.book.table[:n])
     checks = [
         (a == b, f"the parameters are {a} and {b}", "pass the same to both"),
-        (
-            ours.settings["memory"] is None,
-            "memory depends on the order of a stream",
-            "leave it out",
-        ),
+        (a["memory"] is None, "memory depends on the order of a stream", "leave it out"),
         (ours.form == theirs.form, f"labels are {ours.form} and {theirs.form}", "pass one form"),
         (shapes[0] == shapes[1], f"features are {shapes}", "pass the same to both"),
         (same_maps, "their maps were fitted on different samples", "create both by blank()"),

@@ -1,0 +1,430 @@
+"""HadamardRidge: its definition, blocks, forgetting, models from models, files and threads."""
+
+import copy
+import itertools
+import pickle
+import threading
+
+import naive
+import numpy as np
+import pytest
+from helpers import Affine, assert_helpful, either_stream, feed, multi_stream, plain, quick, stream
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+
+import ridge
+from hmoh import HMOH, NotFittedError
+from kernels import RBF, UnitLength
+from metrics import mean_average_precision
+from ridge import HadamardRidge
+from study.datasets import load, split
+
+STRINGS = np.array(["ape", "a longer name", "", "ü"])
+X1, Y1 = stream(seed=1)
+
+
+@pytest.fixture
+def block_of_16(monkeypatch):
+    set_block(monkeypatch, 16)
+
+
+def set_block(patch, size):
+    patch.setattr(ridge, "BLOCK", size)
+    patch.setattr(HadamardRidge, "_update_size", size)
+
+
+def targets_of(model, y):
+    """Return the target code of every sample."""
+    if y.ndim == 1:
+        return np.array([model.targets_[label] for label in y.tolist()])
+    sets = [tuple(np.flatnonzero(row).tolist()) for row in y]
+    return np.array([model.label_set_targets_[labels] for labels in sets])
+
+
+def assert_near(a, b, X, rtol=1e-5):
+    """Check that the weights of two models are near, and nearly all bits equal."""
+    expected = b.weights_
+    assert_allclose(a.weights_, expected, rtol=0, atol=rtol * abs(expected).max())
+    bits = [np.unpackbits(model.transform(X), axis=1) for model in (a, b)]
+    assert (bits[0] == bits[1]).mean() >= 0.999
+
+
+def assert_equal_models(a, b, X):
+    assert (a.n_seen_, a.n_learned_) == (b.n_seen_, b.n_learned_)
+    assert plain(a.targets_) == plain(b.targets_)
+    assert_array_equal(a.weights_, b.weights_, strict=True)
+    assert_array_equal(a.transform(X), b.transform(X))
+
+
+# ---- the solution --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("multi", [False, True])
+@pytest.mark.parametrize("strength", [1e-8, 1e-3, 0.3, 100])
+def test_gradient_of_the_loss_is_zero(strength, multi):
+    X, y = either_stream(multi)
+    model = HadamardRidge(9, ridge=strength, random_state=0).fit(X, y)
+    Z = X.astype(np.float64)
+    W = model.weights_.astype(np.float64)
+    penalty = strength * np.square(Z).sum() / Z.shape[1]
+    gradient = Z.T @ (Z @ W - targets_of(model, y)) + penalty * W
+    assert abs(gradient).max() < 1e-6 * max(np.square(Z).sum(), penalty)
+    assert_allclose(model.decision_function(X), Z @ W, atol=1e-5)
+
+
+@pytest.mark.parametrize("multi", [False, True])
+@pytest.mark.parametrize("memory", [None, 1, 2, 7, 16, 25, 60, 10**6])
+def test_agrees_with_naive_after_every_block(memory, multi, block_of_16):
+    X, y = either_stream(multi)
+    model = HadamardRidge(5, ridge=0.1, memory=memory, random_state=0)
+    for start, stop in itertools.pairwise([0, 1, 3, 15, 16, 17, 33, 60]):
+        model.partial_fit(X[start:stop], y[start:stop])
+        n = stop if stop < 16 else stop - stop % 16  # the first block counts from its start on
+        assert (model.n_seen_, model.n_learned_) == (stop, n)
+        expected = naive.hadamard_ridge(X[:n], targets_of(model, y[:n]), 0.1, memory)
+        assert_allclose(model.weights_, expected, rtol=1e-5, atol=1e-6 * abs(expected).max())
+    expected = naive.hadamard_ridge(X, targets_of(model.close(), y), 0.1, memory)
+    assert_allclose(model.weights_, expected, rtol=1e-5, atol=1e-6 * abs(expected).max())
+    assert model.n_learned_ == 60
+
+
+def test_what_was_forgotten_is_learned_again():
+    """The labels of the features change. With a memory, the new ones win."""
+    X, y = stream(600, 8)
+    changed = np.where(np.arange(600) < 400, y, (y + 1) % 4)
+    scores = []
+    for memory in (None, 50):
+        model = HadamardRidge(16, memory=memory, random_state=0).fit(X[:500], changed[:500])
+        right = targets_of(model, changed[500:])
+        scores.append((np.sign(model.decision_function(X[500:])) == right).mean())
+    assert scores[1] > 0.8 > scores[0] + 0.1
+
+
+def test_codes_depend_neither_on_the_scale_nor_on_the_order_nor_on_a_repetition():
+    X, y = stream()
+    model = HadamardRidge(16, random_state=0).fit(X, y)
+    # A power of two changes no rounding.
+    scaled = HadamardRidge(16, random_state=0).fit(2.0**30 * X, y)
+    assert_array_equal(2.0**30 * scaled.weights_, model.weights_)
+    extreme = HadamardRidge(16, random_state=0).fit(1e-20 * X, y)
+    assert_allclose(extreme.decision_function(1e-20 * X), model.decision_function(X), atol=1e-4)
+    order = np.tile(np.argsort(y, kind="stable"), 2)
+    other = HadamardRidge(16, random_state=0).fit(X[order], y[order])
+    assert_near(other, model, X, rtol=1e-6)
+
+
+def test_features_that_are_zero_give_weights_that_are_zero():
+    X, y = stream()
+    model = HadamardRidge(8, random_state=0).fit(0 * X, y)
+    assert not model.weights_.any() and not model.transform(X).any()
+    X[:, 2] = 0
+    assert not model.fit(X, y).weights_[2].any()
+
+
+def test_targets_are_those_of_hmoh():
+    for X, y in (stream(), multi_stream()):
+        ours = HadamardRidge(9, codebook="spread", random_state=3).fit(X, y)
+        theirs = HMOH(9, codebook="spread", random_state=3).fit(X, y)
+        assert plain(ours.targets_) == plain(theirs.targets_)
+        assert plain(ours.label_set_targets_) == plain(theirs.label_set_targets_)
+
+
+# ---- blocks --------------------------------------------------------------------------
+
+
+@quick
+@given(
+    cuts=st.sets(st.integers(1, 59)),
+    memory=st.sampled_from([None, 1, 5, 20]),
+    multi=st.booleans(),
+    block=st.sampled_from([1, 7, 16, 512]),
+)
+def test_neither_cuts_nor_readers_change_the_model(cuts, memory, multi, block):
+    X, y = either_stream(multi)
+    with pytest.MonkeyPatch.context() as patch:
+        set_block(patch, block)
+        whole, parts = (HadamardRidge(8, memory=memory, random_state=0) for _ in range(2))
+        whole.partial_fit(X, y)
+        for start, stop in itertools.pairwise([0, *sorted(cuts), len(X)]):
+            parts.partial_fit(X[start:stop], y[start:stop]).transform(X)
+        assert_equal_models(whole, parts, X)
+
+
+@pytest.mark.parametrize("memory", [None, 700])
+def test_cutting_before_feature_maps_changes_only_the_rounding(memory):
+    X, y = stream(3000, 12)
+    models = []
+    for n_parts in (1, 13, 300):
+        maps = [UnitLength(), RBF(100, center=True)]
+        model = HadamardRidge(32, maps, memory=memory, warmup=300, random_state=0)
+        cuts = np.linspace(0, len(X), n_parts + 1).astype(int)[1:-1]
+        models.append(feed(model, X, y, cuts))
+    for model in models[1:]:
+        assert_near(model, models[0], X)
+
+
+def test_a_stream_of_single_samples_solves_once_per_block(monkeypatch, block_of_16):
+    solve = HadamardRidge._solve
+    solved = []
+    monkeypatch.setattr(HadamardRidge, "_solve", lambda *args: solved.append(1) or solve(*args))
+    X, y = stream(90)
+    model = HadamardRidge(8, random_state=0).partial_fit(X[:16], y[:16])
+    for i in range(16, 80):
+        model.partial_fit(X[i : i + 1], y[i : i + 1])
+        model.transform(X[:1])
+        _ = model.weights_
+    assert len(solved) == 5  # after 16, 32, 48, 64 and 80 samples
+    # Nobody can write into what is kept.
+    model.weights_[:] = 0
+    assert model.weights_.any()
+
+
+def test_new_classes_come_at_any_time(block_of_16):
+    X, y = stream(128, n_labels=8)
+    order = np.argsort(y, kind="stable")
+    X, y = X[order], y[order]
+    model = HadamardRidge(5, ridge=0.1, random_state=0)
+    for start, stop in itertools.pairwise([0, 10, 48, 128]):  # the codebook grows on the way
+        model.partial_fit(X[start:stop], y[start:stop])
+        assert set(model.targets_) == set(y[:stop].tolist())
+        expected = naive.hadamard_ridge(X[:stop], targets_of(model, y[:stop]), 0.1)
+        assert_allclose(model.weights_, expected, rtol=1e-4, atol=1e-5)
+
+
+# ---- models from models --------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["labels", "strings", "sets"])
+def test_seven_shards_merged_equal_one_stream(kind, tmp_path):
+    X, y = multi_stream(3000, 12) if kind == "sets" else stream(3000, 12)
+    y = STRINGS[y] if kind == "strings" else y
+    classes = None if kind == "sets" else np.unique(y)
+    whole = HadamardRidge(32, random_state=0).partial_fit(X, y, classes).close()
+    merged = None
+    for rows in np.array_split(np.random.default_rng(0).permutation(len(X)), 7):
+        shard = HadamardRidge(32, random_state=0).partial_fit(X[rows], y[rows], classes)
+        shard.transform(X[:1])  # a solution that is kept must not outlive the merge
+        merged = shard if merged is None else merged.merge(shard)
+    assert merged.n_seen_ == merged.n_learned_ == 3000
+    assert plain(merged.targets_) == plain(whole.targets_)
+    assert plain(merged.label_set_targets_) == plain(whole.label_set_targets_)
+    assert_near(merged, whole, X)
+    merged.save(tmp_path / "merged.npz")
+    for model in (merged, HadamardRidge.load(tmp_path / "merged.npz"), whole):
+        model.partial_fit(X[:1024] + 1, y[:1024])
+        assert_near(model, merged, X)
+
+
+def test_shards_with_maps_are_merged_by_blank_models(tmp_path):
+    X, y = stream(3000, 12)
+    maps = [UnitLength(), RBF(100, center=True)]
+    whole, merged = (HadamardRidge(32, maps, warmup=300, random_state=0) for _ in range(2))
+    whole.partial_fit(X, y, np.arange(4)).close()
+    merged.partial_fit(X[:300], y[:300], np.arange(4))
+    before = pickle.dumps(merged)
+    shards = [merged.blank() for _ in range(6)]
+    for shard, rows in zip(shards, np.array_split(np.arange(300, 3000), 6), strict=True):
+        assert shard.n_seen_ == 0 and plain(shard.targets_) == plain(whole.targets_)
+        with pytest.raises(NotFittedError, match="no sample"):
+            shard.transform(X)
+        shard.partial_fit(X[rows], y[rows]).save(tmp_path / "shard.npz")
+    assert pickle.dumps(merged) == before
+    loaded = HadamardRidge.load(tmp_path / "shard.npz", feature_map=[UnitLength(), RBF()])
+    for shard in [*shards[:-1], loaded]:
+        merged.merge(shard)
+    assert merged.n_seen_ == 3000
+    assert_near(merged, whole, X)
+
+
+def test_labels_that_one_model_alone_knows_are_taken_if_they_came_last():
+    X, y = stream(200, n_labels=12)
+    order = np.argsort(y, kind="stable")
+    X, y = X[order], y[order]
+    few = HadamardRidge(5, random_state=0).partial_fit(X[:40], y[:40])
+    more = HadamardRidge(5, random_state=0).partial_fit(X, y)
+    expected = HadamardRidge(5, random_state=0).partial_fit(X, y).partial_fit(X[:40], y[:40])
+    before = pickle.dumps(more)
+    for merged in (copy.copy(few).merge(more), copy.deepcopy(more).merge(few)):
+        assert plain(merged.targets_) == plain(expected.targets_)
+        assert_near(merged, expected.close(), X)
+    assert pickle.dumps(more) == before  # the other model is not changed
+    assert_near(more.merge(more), HadamardRidge(5, random_state=0).partial_fit(X, y), X)
+
+
+def pair(ours=None, theirs=None, maps=(None, None), streams=None, classes=(None, None)):
+    """Return two models with other parameters, maps, streams or classes."""
+    models = []
+    for params, part, (X, y), known in zip(
+        (ours, theirs), maps, streams or [(X1, Y1)] * 2, classes, strict=True
+    ):
+        params = {"n_bits": 8, "warmup": 20, "random_state": 0} | (params or {})
+        models.append(HadamardRidge(feature_map=part, **params).partial_fit(X, y, known))
+    return models
+
+
+NOT_MERGEABLE = {
+    "memory": lambda: (pair(*[{"memory": 9}] * 2), "memory"),
+    "bits": lambda: (pair({"n_bits": 16}), "'n_bits': 16"),
+    "ridge": lambda: (pair({"ridge": 0.5}), "'ridge': 0.5"),
+    "codebook": lambda: (pair({"codebook": "spread"}), "spread"),
+    "number of classes": lambda: (pair({"n_classes": 4}), "n_classes"),
+    "seed": lambda: (pair({"random_state": 1}), "random_state"),
+    "no seed": lambda: (pair(*[{"random_state": None}] * 2), "random_state"),
+    "order": lambda: (pair(streams=[(X1, Y1), (X1[::-1], Y1[::-1])]), "classes"),
+    "classes in one": lambda: (pair(classes=(None, np.arange(4))), "classes"),
+    "strings": lambda: (pair(streams=[(X1, Y1), (X1, STRINGS[Y1])]), "form"),
+    "columns": lambda: (pair(streams=[multi_stream(), multi_stream(n_labels=5)]), "form"),
+    "width": lambda: (pair(streams=[(X1, Y1), (X1[:, 1:], Y1)]), "features"),
+    "maps on other samples": lambda: (
+        pair(maps=(RBF(8), RBF(8)), streams=[(X1, Y1), (X1[5:], Y1[5:])]),
+        "blank()",
+    ),
+    "a map in one": lambda: (pair(maps=(None, UnitLength())), "features"),
+    "maps without get_state": lambda: (
+        pair(maps=(Affine(), Affine()), streams=[(X1, Y1), (X1 + 1, Y1)]),
+        "blank()",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", NOT_MERGEABLE)
+def test_models_that_cannot_be_merged_are_refused_with_the_reason(case):
+    (ours, theirs), word = NOT_MERGEABLE[case]()
+    before = [pickle.dumps(model) for model in (ours, theirs)]
+    with pytest.raises(ValueError) as caught:
+        ours.merge(theirs)
+    assert_helpful(caught.value, word)
+    assert [pickle.dumps(model) for model in (ours, theirs)] == before
+
+
+def test_only_a_fitted_model_of_this_kind_is_merged():
+    ours, _ = pair()
+    with pytest.raises(TypeError) as caught:
+        ours.merge(HMOH(8).fit(X1, Y1))
+    assert_helpful(caught.value, "HMOH")
+    for other in (HadamardRidge(8), HadamardRidge(8, RBF(90)).partial_fit(X1, Y1)):
+        with pytest.raises(NotFittedError):
+            ours.merge(other)
+        with pytest.raises(NotFittedError):
+            other.merge(ours)
+
+
+def test_equal_maps_of_any_kind_are_merged():
+    for make in (UnitLength, lambda: RBF(8), lambda: [Affine(), RBF(8)]):
+        ours, theirs = pair(maps=(make(), make()))
+        expected = ours.weights_
+        assert_allclose(ours.merge(theirs).weights_, expected, atol=1e-5 * abs(expected).max())
+
+
+@pytest.mark.parametrize("kind", ["labels", "known", "sets", "maps"])
+def test_recoded_models_are_those_of_the_same_stream(kind, block_of_16):
+    X, y = multi_stream() if kind == "sets" else stream(n_labels=6)
+    classes = np.arange(6) if kind == "known" else None
+    common = {"feature_map": UnitLength() if kind == "maps" else None}
+    common |= {"memory": 40, "warmup": 20, "random_state": 3}
+    model = HadamardRidge(8, **common).partial_fit(X, y, classes)
+    before = pickle.dumps(model)
+    for params in ({"n_bits": 3}, {"n_bits": 5, "codebook": "spread"}, {"ridge": 0.5}, {}):
+        expected = HadamardRidge(**{"n_bits": 8} | params, **common).partial_fit(X, y, classes)
+        recoded = model.recoded(**params)
+        assert_equal_models(expected, recoded, X)
+        for one in (expected, recoded):
+            one.partial_fit(X[:20] + 1, y[::-1][:20])
+        assert_equal_models(expected, recoded, X)
+    for params in ({"n_bits": 0}, {"ridge": 0}, {"codebook": "best"}, {"memory": 3}):
+        with pytest.raises(ValueError) as caught:
+            model.recoded(**params)
+        assert_helpful(caught.value, *params)
+    assert pickle.dumps(model) == before
+
+
+# ---- files, threads, input -----------------------------------------------------------
+
+PHASES = {
+    "memory": {"memory": 20},
+    "numpy scalars": {"memory": np.int64(7), "n_bits": np.int8(8), "ridge": np.float32(1)},
+    "sets": {"multi": True},
+    "growing": {"n_bits": 3, "n_labels": 12},
+    "known": {"codebook": "spread", "n_classes": 4},
+    "maps": {"feature_map": [UnitLength(), RBF(8)], "warmup": 15},
+}
+
+
+@pytest.mark.parametrize("n", [4, 16, 40])  # in the warm-up, at the end of a block, in one
+@pytest.mark.parametrize("name", PHASES)
+def test_files_and_copies_learn_on(name, n, tmp_path, block_of_16):
+    params = {"n_bits": 8, "random_state": 3} | PHASES[name]
+    size = {"n_labels": params.pop("n_labels", 4)}
+    X, y = either_stream(params.pop("multi", False), **size)
+    model = HadamardRidge(**params).partial_fit(X[:n], y[:n])
+    model.save(tmp_path / "model.npz")
+    new_maps = copy.deepcopy(model.feature_map)
+    twins = [HadamardRidge.load(tmp_path / "model.npz", feature_map=new_maps)]
+    twins += [pickle.loads(pickle.dumps(model)), copy.copy(model), copy.deepcopy(model)]
+    for one in (model, *twins):
+        feed(one, X[n:], y[n:], [3, 9])
+    for twin in twins:
+        assert_equal_models(model, twin, X)
+
+
+def test_damaged_sums_in_a_file_are_refused(tmp_path):
+    HadamardRidge(8, random_state=0).fit(X1, Y1).save(tmp_path / "model.npz")
+    with np.load(tmp_path / "model.npz") as file:
+        arrays = dict(file)
+    for name in ("model/gram", "model/sums"):
+        for bad in (arrays[name][:-1], arrays[name].astype("f4"), np.nan * arrays[name]):
+            np.savez(tmp_path / "bad.npz", **arrays | {name: bad})
+            with pytest.raises(ValueError) as caught:
+                HadamardRidge.load(tmp_path / "bad.npz")
+            assert_helpful(caught.value, name.removeprefix("model/"))
+
+
+def test_others_encode_while_one_learns(block_of_16):
+    """Every answer is that of a whole block, and earlier blocks are never seen after later ones."""
+    X, y = stream(800, 8)
+    model = HadamardRidge(16, random_state=0).partial_fit(X[:16], y[:16], np.arange(4))
+    allowed = {}
+    twin = copy.deepcopy(model)
+    for n in range(16, 801, 16):
+        allowed[twin.decision_function(X[:3]).tobytes()] = n
+        twin.partial_fit(X[n : n + 16], y[n : n + 16]) if n < 800 else None
+    found = []
+    done = threading.Event()
+
+    def encode():
+        while not done.is_set():
+            found.append(model.decision_function(X[:3]).tobytes())
+
+    reader = threading.Thread(target=encode)
+    reader.start()
+    for i in range(16, 800):
+        model.partial_fit(X[i : i + 1], y[i : i + 1])
+    done.set()
+    reader.join()
+    seen = [allowed[answer] for answer in found]
+    assert seen == sorted(seen) and len(seen) > 10
+
+
+@pytest.mark.parametrize(
+    "params", [{"ridge": 0}, {"ridge": "1"}, {"memory": 0}, {"memory": 1.5}, {"n_bits": 0}]
+)
+def test_impossible_parameters_are_explained(params):
+    with pytest.raises((ValueError, TypeError)) as caught:
+        HadamardRidge(**{"n_bits": 8} | params).partial_fit(X1, Y1)
+    assert_helpful(caught.value, *params)
+
+
+# ---- numbers -------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+def test_mnist_at_32_bits():
+    mnist = load("mnist")
+    parts = split(mnist, seed=0)
+    rows = [parts.stream[:20_000], parts.queries, parts.database]
+    X, Q, D = (mnist.features[r] for r in rows)
+    y, q, d = (mnist.labels[r] for r in rows)
+    model = HadamardRidge(32, RBF(300, divisor=6), random_state=0).fit(X, y)
+    found = mean_average_precision(model.transform(Q), model.transform(D), q, d)
+    assert found == pytest.approx(0.888, abs=0.02)
