@@ -109,147 +109,279 @@ def solve(A, B, ridge):
 
 # %% wrong class: _learn must add to the sums, not start again
 class RidgeHash(RidgeHash):
-    def _learn(self, Z, y):
-        targets, index = self._targets(y)
-        zero = 0 * self._A, 0 * self._B
-        self._A, self._B = accumulate(*zero, Z, targets[index])
+    def _learn(self, state, Z, y):
+        rows = self._target_rows(state, y)
+        C = state.book.table[rows, : self.n_bits]
+        state.A, state.B = accumulate(0 * state.A, 0 * state.B, Z, C)
 
 
 # %% wrong class: with ridge=1000 .* pass self.ridge to solve
 class RidgeHash(RidgeHash):
-    def _decide(self, Z):
-        return (Z @ solve(self._A, self._B, 1.0)).astype(np.float32)
+    def _decide(self, state, Z):
+        return (Z @ solve(state.A, state.B, 1.0)).astype(np.float32)
+
+
+# %% wrong class: no ridge is added
+class RidgeHash(RidgeHash):
+    def _decide(self, state, Z):
+        return (Z @ solve(state.A, state.B, 0.0)).astype(np.float32)
 
 
 # %% wrong class: _decide returns float64, but float32 is needed
 class RidgeHash(RidgeHash):
-    def _decide(self, Z):
-        return Z @ solve(self._A, self._B, self.ridge)
+    def _decide(self, state, Z):
+        return Z @ solve(state.A, state.B, self.ridge)
 
 
 # %% wrong class: _decide returns int8, but float32 is needed
 class RidgeHash(RidgeHash):
-    def _decide(self, Z):
-        W = solve(self._A, self._B, self.ridge)
+    def _decide(self, state, Z):
+        W = solve(state.A, state.B, self.ridge)
         return np.where(Z @ W > 0, 1, -1).astype(np.int8)
 
 
-# %% wrong class: _A and _B are float32
+# %% wrong class: A and B are float32
 class RidgeHash(RidgeHash):
-    def _start(self, Z):
-        CodebookHasher._start(self, Z)
+    def _start(self, state, Z):
+        CodebookHasher._start(self, state, Z)
         m = Z.shape[1]
-        self._A = np.zeros((m, m), np.float32)
-        self._B = np.zeros((m, self.n_bits), np.float32)
+        state.A = np.zeros((m, m), np.float32)
+        state.B = np.zeros((m, self.n_bits), np.float32)
 
-    def _learn(self, Z, y):
-        targets, index = self._targets(y)
-        C = targets[index].astype(np.float32)
-        self._A = self._A + Z.T @ Z
-        self._B = self._B + Z.T @ C
+    def _learn(self, state, Z, y):
+        rows = self._target_rows(state, y)
+        state.A = state.A + Z.T @ Z
+        state.B = state.B + Z.T @ state.book.table[rows, : self.n_bits]
+
+
+# %% wrong class: A and B have shapes \(100, 100\) and \(100, 16\)
+class RidgeHash(RidgeHash):
+    def _start(self, state, Z):
+        CodebookHasher._start(self, state, Z)
+        m = Z.shape[1]
+        state.A = np.zeros((m, m))
+        state.B = np.zeros((m, state.book.table.shape[1]))
+
+    def _learn(self, state, Z, y):
+        rows = self._target_rows(state, y)
+        C = state.book.table[rows]
+        state.A, state.B = accumulate(state.A, state.B, Z, C)
+
+
+# %% wrong class: two tiles of 8, so take its first self.n_bits
+class RidgeHash(RidgeHash):
+    def _learn(self, state, Z, y):
+        rows = self._target_rows(state, y)
+        C = state.book.table[rows]
+        state.A, state.B = accumulate(state.A, state.B, Z, C)
+
+
+# %% wrong class: assign to state.A and state.B, not to self
+class RidgeHash(RidgeHash):
+    def _start(self, state, Z):
+        CodebookHasher._start(self, state, Z)
+        m = Z.shape[1]
+        self.A = np.zeros((m, m))
+        self.B = np.zeros((m, self.n_bits))
+
+    def _learn(self, state, Z, y):
+        rows = self._target_rows(state, y)
+        C = state.book.table[rows, : self.n_bits]
+        self.A, self.B = accumulate(self.A, self.B, Z, C)
+
+    def _decide(self, state, Z):
+        return (Z @ solve(self.A, self.B, self.ridge)).astype(np.float32)
 
 
 # %% wrong class: is B made of each sample's own target
 class RidgeHash(RidgeHash):
-    def _learn(self, Z, y):
-        targets, index = self._targets(y)
-        self._A, self._B = accumulate(self._A, self._B, Z, targets[np.sort(index)])
-
-
-# %% wrong class: _learn wrote into the old _A
-class RidgeHash(RidgeHash):
-    def _learn(self, Z, y):
-        targets, index = self._targets(y)
-        Z = Z.astype(float)
-        self._A += Z.T @ Z
-        self._B += Z.T @ targets[index]
-
-
-# %% wrong class: only _A and _B are saved
-class RidgeHash(RidgeHash):
-    def _learn(self, Z, y):
-        targets, index = self._targets(y)
-        self._A, self._B = accumulate(self._A, self._B, Z, targets[index])
-        self._W = solve(self._A, self._B, self.ridge)
-
-    def _decide(self, Z):
-        return (Z @ self._W).astype(np.float32)
+    def _learn(self, state, Z, y):
+        rows = np.sort(self._target_rows(state, y))
+        C = state.book.table[rows, : self.n_bits]
+        state.A, state.B = accumulate(state.A, state.B, Z, C)
 
 
 # %% wrong class: is B made of each sample's own target
 class RidgeHash(RidgeHash):
-    def _learn(self, Z, y):
+    def _learn(self, state, Z, y):
         # Targets of its own, which nobody else knows.
-        targets = np.where(np.random.default_rng(0).random((10, 16)) < 0.5, 1, -1)
-        self._targets(y)
-        self._A, self._B = accumulate(self._A, self._B, Z, targets[y])
+        self._target_rows(state, y)
+        targets = np.where(np.random.default_rng(0).random((10, 12)) < 0.5, 1, -1)
+        state.A, state.B = accumulate(state.A, state.B, Z, targets[y])
+
+
+# %% wrong class: _learn wrote into the old A or B
+class RidgeHash(RidgeHash):
+    def _learn(self, state, Z, y):
+        rows = self._target_rows(state, y)
+        Z = Z.astype(float)
+        state.A += Z.T @ Z
+        state.B += Z.T @ state.book.table[rows, : self.n_bits]
+
+
+# %% wrong class: the table is in order of arrival
+class RidgeHash(RidgeHash):
+    def _learn(self, state, Z, y):
+        self._target_rows(state, y)
+        C = state.book.table[y, : self.n_bits]
+        state.A, state.B = accumulate(state.A, state.B, Z, C)
+
+
+# %% wrong class: read state.book.table after it
+class RidgeHash(RidgeHash):
+    def _learn(self, state, Z, y):
+        # Python takes the table first, and _target_rows then replaces the codebook.
+        C = state.book.table[self._target_rows(state, y), : self.n_bits]
+        state.A, state.B = accumulate(state.A, state.B, Z, C)
+
+
+# %% wrong class: read state.book.table after it
+class RidgeHash(RidgeHash):
+    def _learn(self, state, Z, y):
+        table = state.book.table
+        rows = self._target_rows(state, y)
+        state.A, state.B = accumulate(state.A, state.B, Z, table[rows, : self.n_bits])
+
+
+# %% wrong class: call self._target_rows in a line of its own
+class RidgeHash(RidgeHash):
+    def _learn(self, state, Z, y):
+        rows = [state.book.rows[label] for label in y.tolist()]
+        C = state.book.table[rows, : self.n_bits]
+        state.A, state.B = accumulate(state.A, state.B, Z, C)
+
+
+# %% wrong class: after ten classes the model knows 0
+class RidgeHash(RidgeHash):
+    def _learn(self, state, Z, y):
+        book = state.book.add(y.tolist())
+        C = book.table[[book.rows[label] for label in y.tolist()], : self.n_bits]
+        state.A, state.B = accumulate(state.A, state.B, Z, C)
+
+
+# %% wrong class: a saved model does not load .* make A and B there
+class RidgeHash(RidgeHash):
+    def _start(self, state, Z):
+        CodebookHasher._start(self, state, Z)
+        state.A = 0
+        state.B = 0
+
+
+# %% wrong class: a saved model does not load \(A is float64 .* not finite float32
+class RidgeHash(RidgeHash):
+    def _start(self, state, Z):
+        CodebookHasher._start(self, state, Z)
+        m = Z.shape[1]
+        state.A = np.zeros((m, m), np.float32)
+        state.B = np.zeros((m, self.n_bits), np.float32)
+
+
+# %% wrong class: a loaded model cannot encode .* only A and B are saved
+class RidgeHash(RidgeHash):
+    def _learn(self, state, Z, y):
+        rows = self._target_rows(state, y)
+        C = state.book.table[rows, : self.n_bits]
+        state.A, state.B = accumulate(state.A, state.B, Z, C)
+        state.W = solve(state.A, state.B, self.ridge)
+
+    def _decide(self, state, Z):
+        return (Z @ state.W).astype(np.float32)
+
+
+# %% wrong class: a saved and loaded model gives other codes
+class RidgeHash(RidgeHash):
+    def _start(self, state, Z):
+        CodebookHasher._start(self, state, Z)
+        m = Z.shape[1]
+        state.A = np.zeros((m, m))
+        state.B = np.zeros((m, self.n_bits))
+        state.W = np.zeros((m, self.n_bits))
+
+    def _learn(self, state, Z, y):
+        rows = self._target_rows(state, y)
+        C = state.book.table[rows, : self.n_bits]
+        state.A, state.B = accumulate(state.A, state.B, Z, C)
+        state.W = solve(state.A, state.B, self.ridge)
+
+    def _decide(self, state, Z):
+        return (Z @ state.W).astype(np.float32)
 
 
 # %% wrong class: the ridge is added twice
 class RidgeHash(RidgeHash):
-    def _start(self, Z):
-        CodebookHasher._start(self, Z)
+    def _start(self, state, Z):
+        CodebookHasher._start(self, state, Z)
         m = Z.shape[1]
-        self._A = self.ridge * np.eye(m)
-        self._B = np.zeros((m, self.n_bits))
+        state.A = self.ridge * np.eye(m)
+        state.B = np.zeros((m, self.n_bits))
 
 
-# %% wrong class: values of shape \(16, 5\)
+# %% wrong class: values of shape \(12, 5\)
 class RidgeHash(RidgeHash):
-    def _decide(self, Z):
-        W = solve(self._A, self._B, self.ridge)
+    def _decide(self, state, Z):
+        W = solve(state.A, state.B, self.ridge)
         return (W.T @ Z.T).astype(np.float32)
 
 
 # %% right class: the ridge is part of the sums from the start
 class RidgeHash(RidgeHash):
-    def _start(self, Z):
-        CodebookHasher._start(self, Z)
+    def _start(self, state, Z):
+        CodebookHasher._start(self, state, Z)
         m = Z.shape[1]
-        self._A = self.ridge * np.eye(m)
-        self._B = np.zeros((m, self.n_bits))
+        state.A = self.ridge * np.eye(m)
+        state.B = np.zeros((m, self.n_bits))
 
-    def _decide(self, Z):
-        return np.float32(Z @ np.linalg.solve(self._A, self._B))
+    def _decide(self, state, Z):
+        return np.float32(Z @ np.linalg.solve(state.A, state.B))
 
 
 # %% right class: one sample after the other, with accumulate of its own
 class RidgeHash(RidgeHash):
-    def _learn(self, Z, y):
-        targets, index = self._targets(y)
-        A = self._A.copy()
-        B = self._B.copy()
-        for z, row in zip(Z.astype(np.float64), index):
+    def _learn(self, state, Z, y):
+        rows = self._target_rows(state, y)
+        A = state.A.copy()
+        B = state.B.copy()
+        for z, row in zip(Z.astype(np.float64), rows):
             A += np.outer(z, z)
-            B += np.outer(z, targets[row])
-        self._A = A
-        self._B = B
+            B += np.outer(z, state.book.table[row, : self.n_bits])
+        state.A = A
+        state.B = B
 
 
 # %% right class: the sum of each class, then one product with the targets
 class RidgeHash(RidgeHash):
-    def _learn(self, Z, y):
-        targets, index = self._targets(y)
+    def _learn(self, state, Z, y):
+        rows = self._target_rows(state, y)
+        targets = state.book.table[:, : self.n_bits]
         Z = Z.astype(float)
-        sums = np.stack([Z[index == k].sum(axis=0) for k in range(len(targets))])
-        self._A = self._A + Z.T @ Z
-        self._B = self._B + sums.T @ targets
+        sums = np.stack([Z[rows == k].sum(axis=0) for k in range(len(targets))])
+        state.A = state.A + Z.T @ Z
+        state.B = state.B + sums.T @ targets
+
+
+# %% right class: targets by their labels, in a dict
+class RidgeHash(RidgeHash):
+    def _learn(self, state, Z, y):
+        self._target_rows(state, y)  # new labels get their targets
+        targets = state.book.targets
+        C = np.array([targets[label] for label in y.tolist()])
+        state.A, state.B = accumulate(state.A, state.B, Z, C)
 
 
 # %% right class: W is learned, and saved too
 class RidgeHash(RidgeHash):
-    _saved = (*RidgeHash._saved, "_W")
+    _saved = (*RidgeHash._saved, "W")
 
-    def _forms(self, m, labels):
-        return super()._forms(m, labels) | {"_W": Form("float64", (m, self.n_bits))}
+    def _start(self, state, Z):
+        super()._start(state, Z)
+        state.W = np.zeros_like(state.B)
 
-    def _learn(self, Z, y):
-        targets, index = self._targets(y)
-        self._A, self._B = accumulate(self._A, self._B, Z, targets[index])
-        self._W = solve(self._A, self._B, self.ridge)
+    def _learn(self, state, Z, y):
+        super()._learn(state, Z, y)
+        state.W = solve(state.A, state.B, self.ridge)
 
-    def _decide(self, Z):
-        return (Z @ self._W).astype(np.float32)
+    def _decide(self, state, Z):
+        return (Z @ state.W).astype(np.float32)
 
 
 # %% right class: also after wrong pieces

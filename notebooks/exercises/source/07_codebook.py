@@ -299,11 +299,10 @@ class GivenTargets(HMOH):
 
     given: dict | None = None
 
-    def _new_codebook(self):
-        book = super()._new_codebook()
+    def _start(self, state, Z):
+        super()._start(state, Z)  # makes the codebook, with a row of its table for each label
         for label, code in self.given.items():
-            book.table[book.rows([label]), : self.n_bits] = code
-        return book
+            state.book.table[state.book.rows[label], : self.n_bits] = code
 
 
 def make_models(seed):
