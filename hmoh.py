@@ -64,15 +64,20 @@ class NotFittedError(ValueError, AttributeError):
 
 
 class _Cache(FunctionCache):
-    """Numba's cache on disk; where it fails, the loop is simply compiled again."""
+    """Numba's cache on disk; where it fails, its index is removed and the loop compiled again."""
 
     def load_overload(self, *args):
-        with contextlib.suppress(Exception):  # a damaged file raises nearly anything
-            return super().load_overload(*args)
+        return self._attempt(super().load_overload, *args)
 
     def save_overload(self, *args):
-        with contextlib.suppress(Exception):
-            super().save_overload(*args)
+        self._attempt(super().save_overload, *args)
+
+    def _attempt(self, action, *args):
+        try:
+            return action(*args)
+        except Exception:  # a damaged file raises nearly anything; an index may name older code
+            with contextlib.suppress(OSError):
+                os.remove(self._cache_file._index_path)
 
 
 def compiled(function):
@@ -323,7 +328,7 @@ def _perceptron(Z, y, C, batch, t, W, V, S, n, growth, keep, steps, first_bit, l
     """
     run = len(growth)
     f = np.empty(TILE, np.float32)
-    update = np.empty((batch, TILE), np.float32)
+    update = np.empty((min(batch, len(Z)), TILE), np.float32)
     n_rows = max(1, 64 // batch) * batch
     for start in range(0, len(Z), n_rows):
         stop = min(start + n_rows, len(Z))
@@ -531,7 +536,6 @@ def _distinct(y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 class State(SimpleNamespace):
     """What a model has learned, and where in the stream it is. A method adds arrays of its own."""
 
-    seed = None
     form = None  # of the labels: the kind of their dtype, and the number of columns of 0/1 or 0
     classes = None  # all labels, if they were known at the first call
     n_seen = 0
@@ -539,8 +543,8 @@ class State(SimpleNamespace):
     n_waiting = 0  # samples in them
     maps = None  # the fitted feature maps, once learning has started
     n_mapped = None  # features that they make
-    # `_new_state` adds settings, n_features, n_warmup, and a lock that is held while arrays are
-    # learned in place, or such arrays are read.
+    # `_new_state` adds settings, n_features, n_warmup, seed, and a lock that is held while arrays
+    # are learned in place, or such arrays are read.
 
 
 def _named_maps(feature_map) -> dict[str, object]:
@@ -659,7 +663,8 @@ class OnlineHasher:
 
     def _advance(self, state: State | None, X, y, classes, is_last: bool):
         """Check the input, add the samples that wait, fit the maps, learn, replace the state."""
-        if state is None:
+        is_first = state is None
+        if is_first:
             self._check_params()
             X = check_features(X)
             state = self._new_state(X.shape[1])
@@ -672,8 +677,6 @@ class OnlineHasher:
         y = self._check_y(state, y, classes, len(X))
         if is_last and y.ndim == 1:
             state.classes = np.unique(y[_distinct(y)[0]])
-        if state.seed is None:  # drawn after all checks, because this changes a Generator
-            state.seed = int(np.random.default_rng(self.random_state).integers(2**63))
         state.n_seen += len(X)
         state.n_waiting += len(X)
         state.waiting = (*state.waiting, (X, y))
@@ -683,6 +686,8 @@ class OnlineHasher:
             self._learn_waiting(state, is_last)
         else:  # the caller's arrays may change
             state.waiting = (*state.waiting[:-1], (X.copy(), y.copy()))
+        if is_first and isinstance(self.random_state, np.random.Generator):
+            self.random_state.integers(2**63)  # the seed is taken from it now that all went well
         self._state = state
         return self
 
@@ -724,8 +729,9 @@ class OnlineHasher:
     def _new_state(self, n_features: int) -> State:
         # After `fit` the lock is the same, because another thread may hold it.
         lock = self._state.lock if self._state else threading.RLock()
+        seed = int(np.random.default_rng(copy.deepcopy(self.random_state)).integers(2**63))
         start = {"settings": self._settings(), "n_warmup": self.n_warmup, "lock": lock}
-        return State(n_features=n_features, **start)
+        return State(n_features=n_features, seed=seed, **start)
 
     def _check_y(self, state: State, y, classes, n_samples: int) -> np.ndarray:
         """Return labels in the form of this stream, and keep `classes` at the first call."""
@@ -889,8 +895,11 @@ class OnlineHasher:
         If the model had feature maps, pass new ones of the same kinds; copies of them are filled.
         """
         try:
-            with np.load(path, allow_pickle=False) as file:
+            with open(path, "rb") as stream, np.load(stream, allow_pickle=False) as file:
                 arrays = dict(file)
+            for a in arrays.values():
+                if a.dtype.kind == "U":
+                    a.tolist()  # raises if an entry is no character
             mark = arrays.pop("format").item()
             if mark != f"{FORMAT} {cls.__name__}":
                 raise ValueError(f"it is marked {mark!r}, not '{FORMAT} {cls.__name__}'")
@@ -905,8 +914,8 @@ class OnlineHasher:
             model._resume(head, arrays, copy.deepcopy(maps))
             return model
         except Exception as error:  # a damaged file raises nearly anything
-            # Only a damaged file leads to a position before its beginning, an invalid argument.
-            if isinstance(error, OSError) and error.errno != errno.EINVAL:
+            # A damaged file may lead to a position before its beginning, an invalid argument.
+            if isinstance(error, OSError) and error.errno not in (None, errno.EINVAL):
                 raise
             reason = f"{path} does not load as {cls.__name__} ({type(error).__name__}: {error})"
             way = "pass a file written by save, and new maps like its own: feature_map=RBF()"
@@ -981,7 +990,8 @@ class CodebookHasher(OnlineHasher):
     def _target_rows(self, state: State, y: np.ndarray) -> np.ndarray:
         """Return for each sample the row of its target in `state.book.table`, (n,) int64.
 
-        Labels that are new get their targets here, in the order of their arrival.
+        Labels that are new get their targets here, in the order of their arrival. So read the table
+        afterwards: `state.book` may be another one then.
         """
         number = None
         if len(y) > FEW_ROWS:  # look up each label once
@@ -1022,7 +1032,9 @@ class CodebookHasher(OnlineHasher):
         labels = arrays["labels"]
         self._target_rows(state, self._check_y(state, labels, None, len(labels)))
         super()._fill(state, arrays)
-        state.book.table[:, : self.n_bits] = _sign(state.targets)
+        targets = _sign(state.targets)
+        state.book.table[:, : self.n_bits] = targets
+        state.book._given = {target.tobytes() for target in targets[: len(state.book.columns)]}
 
 
 # ---- the method ----------------------------------------------------------------------------------
@@ -1138,6 +1150,10 @@ class HMOH(CodebookHasher):
         if state.maps is not None:
             state.W, state.V, state.S = map(_padded, (state.W, state.V, state.S))
             state.steps = state.steps.copy()
+
+    def _fill(self, state: State, arrays: dict[str, np.ndarray]) -> None:
+        super()._fill(state, arrays)
+        check_number(int(state.steps[0]), "steps", least=0, most=NEVER)
 
     def _learn(self, state: State, Z: np.ndarray, y: np.ndarray) -> None:
         rows = self._target_rows(state, y)
