@@ -175,8 +175,8 @@ def check_features(X, n_features: int | None = None) -> np.ndarray:
     if given.dtype.kind not in "buif":
         raise TypeError(f"X has dtype {given.dtype}; pass X.astype(np.float32) or X.toarray().")
     if given.ndim != 2 or given.size == 0 or n_features not in (None, given.shape[1]):
-        need = f"rows of {n_features or 'some'} features are needed"
-        raise ValueError(f"X has shape {given.shape}, but {need}; pass x.reshape(1, -1) for one.")
+        need = f"(n, {n_features or 'n_features'})"
+        raise ValueError(f"X has shape {given.shape}, not {need}; pass a row for each sample.")
     if given.dtype != np.float32:
         with np.errstate(over="ignore"):  # values that become infinite are refused below
             X = given.astype(np.float32)
@@ -257,8 +257,7 @@ class _Map:
         return hasattr(self, "n_features_in_")
 
     def __sklearn_tags__(self):
-        # Only scikit-learn calls this, so it is installed.
-        from sklearn.utils import InputTags, Tags, TargetTags, TransformerTags
+        from sklearn.utils import InputTags, Tags, TargetTags, TransformerTags  # the only caller
 
         features = TransformerTags(preserves_dtype=["float32"])
         return Tags(None, TargetTags(required=False), features, input_tags=InputTags())
@@ -340,12 +339,13 @@ class RBF(_Map):
         return max(2, self.n_anchors * (5 if self.anchors == "kmeans" else 1))
 
     def _check_params(self) -> None:
+        if self.anchors not in {"first", "kmeans"} or self.center not in {True, False}:
+            given = f"anchors={self.anchors!r} and center={self.center!r}"
+            raise ValueError(f'{given} are unknown; pass "first" or "kmeans", True or False.')
         # The mean leaves out the kernel value of an anchor with itself, so it needs two.
         check_number(self.n_anchors, "n_anchors", least=2 if self.center else 1)
         check_number(self.divisor, "divisor", float, 1e-30, 1e30)
         check_number(self.random_state or 0, "random_state", least=0, most=2**63 - 1)
-        if self.anchors not in ("first", "kmeans"):
-            raise ValueError(f'anchors={self.anchors!r} is unknown; pass "first" or "kmeans".')
 
     def _check_fitted(self) -> None:
         _check_array(self.anchors_, "anchors_", (self.n_anchors, *np.shape(self.anchors_)[-1:]))
