@@ -505,13 +505,6 @@ def spread_probability(X, rows):
     return probability
 
 
-def add_rows(X, nearest, sums, counts):
-    """Add each row to the sum of its centre, and count it there."""
-    for row, k in zip(X.tolist(), nearest.tolist(), strict=True):
-        counts[k] += 1
-        sums[k] += row
-
-
 def lloyd_step(X, centres):
     """Return each centre moved to the mean of the rows that are nearest to it.
 
