@@ -8,7 +8,7 @@ import numpy as np
 
 from hmoh import State, check_number
 
-from .linear import LinearHasher, check_lengths, no_labels, number_labels, share_label
+from .linear import LinearHasher, no_labels, number_labels, share_label
 
 __all__ = ["BSODH"]
 
@@ -81,8 +81,7 @@ class BSODH(LinearHasher):
     warmup: int | None = None
     random_state: int | np.random.Generator | None = None
 
-    _of_classes = ("labels", "count", "code", "sum")
-    _saved = ("W", "gram", *_of_classes)
+    _saved = ("W", "gram", "labels", "count", "code", "sum")
 
     @property
     def _update_size(self) -> int:
@@ -107,7 +106,9 @@ class BSODH(LinearHasher):
 
     def _fill(self, state: State, arrays: dict[str, np.ndarray]) -> None:
         super()._fill(state, arrays)
-        check_lengths(state, self._of_classes)
+        lengths = {len(state.labels), len(state.count), len(state.code), len(state.sum)}
+        if len(lengths) > 1:
+            raise ValueError(f"it has labels, counts and codes of {sorted(lengths)} classes")
 
     def _learn(self, state: State, Z: np.ndarray, y: np.ndarray) -> None:
         for start in range(0, len(Z), self.batch):

@@ -8,7 +8,7 @@ import numpy as np
 
 from hmoh import OnlineHasher, State
 
-__all__ = ["LSH", "LinearHasher", "check_lengths", "no_labels", "number_labels", "share_label"]
+__all__ = ["LSH", "LinearHasher", "no_labels", "number_labels", "share_label"]
 
 
 class LinearHasher(OnlineHasher):
@@ -84,18 +84,10 @@ def no_labels(form: tuple[str, int]) -> np.ndarray:
 
 
 def share_label(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """Tell which samples of two lists have a label in common.
+    """Tell which samples of two lists have a label in common, (n, k) bool.
 
-    Parameters
-    ----------
-    a, b : (n,) and (k,) labels, or (n, L) and (k, L) 0/1
+    a (n,) and b (k,) are labels, or a (n, L) and b (k, L) are 0/1.
 
-    Returns
-    -------
-    (n, k) bool
-
-    Examples
-    --------
     >>> share_label(np.array(["cat", "dog"]), np.array(["dog", "dog", "cat"]))
     array([[False, False,  True],
            [ True,  True, False]])
@@ -112,21 +104,9 @@ def share_label(a: np.ndarray, b: np.ndarray) -> np.ndarray:
 def number_labels(y: np.ndarray, known: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Number the distinct labels, first the known ones, then new ones in order of arrival.
 
-    Parameters
-    ----------
-    y : (n,) labels, or (n, L) 0/1
-        Of a 0/1 matrix, the distinct rows are numbered.
-    known : (k,) or (k, L)
-        The labels that have the numbers 0 to k - 1.
+    Of a 0/1 matrix, the distinct rows are numbered. Return all labels, and for each sample the
+    number of its label, (n,) int64.
 
-    Returns
-    -------
-    labels : (number of distinct labels,) or (number of distinct labels, L)
-    numbers : (n,) int64
-        The number of each sample's label.
-
-    Examples
-    --------
     >>> labels, numbers = number_labels(np.array([7, 5, 7, 3]), known=np.array([5]))
     >>> print(labels, numbers)
     [5 7 3] [1 0 1 2]
@@ -144,10 +124,3 @@ def number_labels(y: np.ndarray, known: np.ndarray) -> tuple[np.ndarray, np.ndar
 def _keys(y: np.ndarray) -> list:
     """Return labels, or rows of 0/1 as tuples, as keys of a dictionary."""
     return y.tolist() if y.ndim == 1 else [tuple(row) for row in y.tolist()]
-
-
-def check_lengths(state: State, names: tuple[str, ...]) -> None:
-    """Check that arrays from a file, which belong together, have the same length."""
-    lengths = {name: len(getattr(state, name)) for name in names}
-    if len(set(lengths.values())) > 1:
-        raise ValueError(f"lengths differ: {lengths}")

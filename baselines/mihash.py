@@ -13,11 +13,12 @@ import numpy as np
 
 from hmoh import State, check_choice, check_number, compiled
 
-from .linear import LinearHasher, check_lengths, no_labels, share_label
+from .linear import LinearHasher, no_labels, share_label
 
 __all__ = ["MIHash"]
 
 BLOCK = 64  # samples whose products with the reservoir are computed at a time
+FREE = 1.0  # the key of a free place of the reservoir, larger than that of any item
 ROUNDING = 1e-9  # a gain in mutual information has to be larger than this
 
 # ---- gradient steps ------------------------------------------------------------------------------
@@ -218,7 +219,7 @@ def _slots(keys: np.ndarray, K: np.ndarray) -> np.ndarray:
     """Return the place that each item gets in the reservoir, or -1 for none.
 
     The reservoir holds the items with the smallest keys, so that it is a uniform sample of the
-    stream. K are the keys in its places, infinite where a place is free. They are updated.
+    stream. K are the keys in its places, FREE where there is no item. They are updated.
     """
     slot = np.full(len(keys), -1)
     for i, key in enumerate(keys):
@@ -253,34 +254,63 @@ def _popcount(x):
 
 
 @compiled
-def _information(codes, similar, n_bits, T):
+def _keys(words, q, similar, n_distances, key):
+    """Set key[r] to the entry of the histogram of item q that counts item r.
+
+    words (words, n) uint64, similar (n or more,) bool, key (n,) uint32.
+    """
+    for r in range(len(key)):
+        key[r] = np.uint32(n_distances) * np.uint32(similar[r])
+    # All items of one word after the other, so that neighbours fill a vector register.
+    for w in range(len(words)):
+        word = words[w, q]
+        for r in range(len(key)):
+            key[r] += _popcount(word ^ words[w, r])
+
+
+@compiled
+def _count_rows(words, similar, places, counts):
+    """Count all items for each of the items at `places`.
+
+    words (words, n) uint64, similar (k, n or more) bool, places (k,) int64,
+    counts (n or more, 2 (b + 1)) int32.
+    """
+    key = np.empty(words.shape[1], np.uint32)
+    for i in range(len(places)):
+        _keys(words, places[i], similar[i], counts.shape[1] // 2, key)
+        histogram = counts[places[i]]
+        histogram[:] = 0
+        for r in range(len(key)):
+            histogram[key[r]] += 1
+
+
+@compiled
+def _add_items(words, similar, places, number, counts):
+    """Count the items at `places` `number` more times for all items; arrays as in `_count_rows`."""
+    key = np.empty(words.shape[1], np.uint32)
+    for i in range(len(places)):
+        # The distance from an item to item r is that from item r to it.
+        _keys(words, places[i], similar[i], counts.shape[1] // 2, key)
+        for r in range(len(key)):
+            counts[r, key[r]] += number
+
+
+@compiled
+def _information(counts, T):
     """Return the mean over n items of the mutual information between distance and similarity.
 
-    codes (words, n) uint64, similar (n, n) bool, T (n + 1,) float64. T[c] = c log2 c, so that the
-    entropy of n items, c of them at a distance, is (T[n] - sum of T[c]) / n.
+    counts (n, 2 (b + 1)) int32, T (n + 1,) float64. T[c] = c log2 c, so that the entropy of n
+    items, c of them at a distance, is (T[n] - sum of T[c]) / n.
     """
-    n = len(similar)
-    n_distances = n_bits + 1
-    key = np.empty(n, np.uint32)
-    # The items by their distance to item q, first the dissimilar ones, then the similar ones.
-    counts = np.empty(2 * n_distances, np.int32)
+    n = len(counts)
+    n_distances = counts.shape[1] // 2
     total = 0.0
     for q in range(n):
         n_similar = 0
-        for r in range(n):
-            n_similar += similar[q, r]
-            key[r] = np.uint32(n_distances) * np.uint32(similar[q, r])
-        # All items of one word after the other, so that neighbours fill a vector register.
-        for w in range(len(codes)):
-            code = codes[w, q]
-            for r in range(n):
-                key[r] += _popcount(code ^ codes[w, r])
-        counts[:] = 0
-        for r in range(n):
-            counts[key[r]] += 1
         for l in range(n_distances):
-            different = counts[l]
-            same = counts[n_distances + l]
+            different = counts[q, l]
+            same = counts[q, n_distances + l]
+            n_similar += same
             # Elsewhere the three terms add up to zero.
             if different > 0 and same > 0:
                 total += T[different] + T[same] - T[different + same]
@@ -288,32 +318,45 @@ def _information(codes, similar, n_bits, T):
     return total / n**2
 
 
-def mean_information(bits: np.ndarray, similar: np.ndarray) -> float:
-    """Return the mutual information, in bits, of Hamming distance and similarity within a set.
-
-    Every item in turn is the query, and all items are its database.
-
-    Parameters
-    ----------
-    bits : (n, n_bits) bool
-    similar : (n, n) bool
-
-    Examples
-    --------
-    >>> bits = np.array([[1, 1], [1, 1], [0, 1]], bool)
-    >>> similar = np.array([[1, 1, 0], [1, 1, 0], [0, 0, 1]], bool)
-    >>> print(round(mean_information(bits, similar), 4))  # the entropy of two against one
-    0.9183
-    """
+def _words(bits: np.ndarray) -> np.ndarray:
+    """Return codes (n, n_bits) bool as (words, n) uint64."""
     n, n_bits = bits.shape
     codes = np.zeros((n, 8 * -(-n_bits // 64)), np.uint8)
-    packed = np.packbits(bits, axis=1)
-    codes[:, : packed.shape[1]] = packed
-    words = np.ascontiguousarray(codes.view(np.uint64).T)
-    c = np.arange(n + 1)
+    codes[:, : -(-n_bits // 8)] = np.packbits(bits, axis=1)
+    return np.ascontiguousarray(codes.view(np.uint64).T)
+
+
+def histograms(bits: np.ndarray, similar: np.ndarray) -> np.ndarray:
+    """Return for each item how many dissimilar items, then similar items, are at each distance.
+
+    bits (n, n_bits) bool are the codes of the items, and similar (R, R) bool has room for R of
+    them. The result is (R, 2 (n_bits + 1)) int32.
+
+    >>> bits = np.array([[1, 1], [1, 1], [0, 1]], bool)
+    >>> similar = np.array([[1, 1, 0], [1, 1, 0], [0, 0, 1]], bool)
+    >>> counts = histograms(bits, similar)
+    >>> print(counts[0])
+    [0 1 0 2 0 0]
+    >>> print(round(mean_information(counts), 4))  # the entropy of two against one
+    0.9183
+    """
+    counts = np.zeros((len(similar), 2 * (bits.shape[1] + 1)), np.int32)
     # With the JIT off, numpy warns about the overflow that _popcount relies on.
     with np.errstate(over="ignore"):
-        return _information(words, similar, n_bits, c * np.log2(np.maximum(c, 1)))
+        _count_rows(_words(bits), similar, np.arange(len(bits)), counts)
+    return counts
+
+
+def mean_information(counts: np.ndarray) -> float:
+    """Return the mean over all items of the mutual information, in bits."""
+    c = np.arange(len(counts) + 1)
+    return _information(counts, c * np.log2(np.maximum(c, 1)))
+
+
+def _copy(state: State, *names: str) -> None:
+    """Replace arrays of the state by copies, which may be written into."""
+    for name in names:
+        setattr(state, name, getattr(state, name).copy())
 
 
 # ---- the method ----------------------------------------------------------------------------------
@@ -402,8 +445,9 @@ class MIHash(LinearHasher):
     warmup: int | None = None
     random_state: int | np.random.Generator | None = None
 
-    _of_items = ("items", "labels", "keys", "P", "bits")
-    _saved = ("W", "used", "n_steps", *_of_items)
+    # For each place of the reservoir: the item, its key, its products with W, and its code by the
+    # hash functions in use. The labels tell how many places are taken.
+    _saved = ("W", "used", "n_steps", "labels", "items", "keys", "P", "bits")
 
     @property
     def _least_warmup(self) -> int:
@@ -423,33 +467,35 @@ class MIHash(LinearHasher):
         super()._start(state, Z)
         state.used = state.W
         state.n_steps = 0
-        state.items = np.empty((0, Z.shape[1]), np.float32)
         state.labels = no_labels(state.form)
-        state.keys = np.empty(0)
-        state.P = np.empty((0, self.n_bits), np.float32)  # the products of the items with W
-        state.bits = np.empty((0, self.n_bits), bool)  # their codes by the functions in use
+        state.items = np.zeros((self.reservoir, Z.shape[1]), np.float32)
+        state.keys = np.full(self.reservoir, FREE)
+        state.P = np.zeros((self.reservoir, self.n_bits), np.float32)
+        state.bits = np.zeros((self.reservoir, self.n_bits), bool)
+        # Which items are similar to each other, and the histograms of their distances. A file does
+        # not have them, because they follow from the rest.
+        state.similar = state.counts = None
 
     def _fill(self, state: State, arrays: dict[str, np.ndarray]) -> None:
         super()._fill(state, arrays)
-        check_lengths(state, self._of_items)
-        check_number(len(state.items), "items", least=0, most=self.reservoir)
+        check_number(len(state.labels), "items", least=0, most=self.reservoir)
+        state.keys[len(state.labels) :] = FREE
 
     def _learn(self, state: State, Z: np.ndarray, y: np.ndarray) -> None:
         # The generator continues where it was after the samples before.
         source = np.random.PCG64([state.seed, 2]).advance(state.n_steps)
         keys = np.random.Generator(source).random(len(Z))
-        if not len(state.items):
-            n = min(self._least_warmup, len(Z))
-            state.items = Z[:n].copy()
-            state.labels = y[:n].copy()
-            state.keys = keys[:n].copy()
-            state.P = _products(state.items, state.W)
-            state.bits = state.P > 0
-            keys[:n] = np.inf  # so that no sample is put into the reservoir a second time
-        K = np.full(self.reservoir, np.inf)
-        K[: len(state.keys)] = state.keys
-        slot = _slots(keys, K)
-        state.keys = K[np.isfinite(K)]
+        _copy(state, "W", "keys", "P")
+        if not len(state.labels):
+            self._fill_reservoir(state, Z, y, keys)
+        if state.counts is None:
+            n = len(state.labels)
+            state.similar = np.zeros((self.reservoir, self.reservoir), bool)
+            state.similar[:n, :n] = share_label(state.labels, state.labels)
+            state.counts = histograms(state.bits[:n], state.similar)
+        slot = _slots(keys, state.keys)
+        if slot.max() >= 0:
+            _copy(state, "items", "bits", "similar", "counts")
         start = 0
         while start < len(Z):
             # A block ends at the latest where the hash functions in use may be replaced.
@@ -462,38 +508,57 @@ class MIHash(LinearHasher):
                 self._replace_used(state)
             start = stop
 
+    def _fill_reservoir(self, state: State, Z: np.ndarray, y: np.ndarray, keys: np.ndarray) -> None:
+        """Put the first samples into the reservoir, and set their keys to that of a free place."""
+        n = min(self._least_warmup, len(Z))
+        _copy(state, "items", "bits")
+        state.items[:n] = Z[:n]
+        state.labels = y[:n].copy()
+        state.keys[:n] = keys[:n]
+        keys[:n] = FREE  # so that no sample is put into the reservoir a second time
+        state.P[:n] = _products(Z[:n], state.W)
+        state.bits[:n] = state.P[:n] > 0
+
     def _learn_block(self, state: State, x: np.ndarray, y: np.ndarray, slot: np.ndarray) -> None:
         """Learn from a block of samples, and put some of them into the reservoir."""
-        n = len(state.items)
-        items = np.concatenate([state.items, x])
+        n = len(state.labels)
         labels = np.concatenate([state.labels, y])
         similar = share_label(y, labels)
+        G = np.hstack([_products(x, state.items[:n]), _products(x, x)])
         row = np.arange(self.reservoir)
-        W = state.W.copy()
-        P = np.empty((self.reservoir, self.n_bits), np.float32)
-        P[:n] = state.P
         published = self.gradient == "published"
         settings = (float(self.sharpness), float(self.learning_rate), published, self.n_bins)
-        n_now = _ascend(x, _products(x, items), similar, slot, row, n, *settings, W, P)
+        n_now = _ascend(x, G, similar, slot, row, n, *settings, state.W, state.P)
         row = row[:n_now]
-        bits = np.empty((n_now, self.n_bits), bool)
-        bits[:n] = state.bits
         new = np.flatnonzero(row >= n)
-        bits[new] = _products(items[row[new]], state.used) > 0
-        state.W = W
-        state.P = P[:n_now]
-        state.bits = bits
-        state.items = items[row]
+        if not len(new):
+            return
+        # Put the new items into their places, and update the histograms.
         state.labels = labels[row]
+        replaced = new[new < n]
+        similar = np.ascontiguousarray(similar[row[new] - n][:, row])
+        with np.errstate(over="ignore"):  # as in `histograms`
+            words = _words(state.bits[:n])
+            _add_items(words, state.similar[replaced], replaced, -1, state.counts)
+            state.items[new] = x[row[new] - n]
+            state.bits[new] = _products(state.items[new], state.used) > 0
+            state.similar[new, :n_now] = similar
+            state.similar[:n_now, new] = similar.T
+            words = _words(state.bits[:n_now])
+            _add_items(words, similar, new, 1, state.counts)
+            # What the two calls of _add_items did to the histograms of the new items is void.
+            _count_rows(words, similar, new, state.counts)
 
     def _replace_used(self, state: State) -> None:
         """Replace the hash functions in use by W, if its codes are better."""
+        n = len(state.labels)
         bits = state.P > 0
-        similar = share_label(state.labels, state.labels)
-        gain = mean_information(bits, similar) - mean_information(state.bits, similar)
+        counts = histograms(bits[:n], state.similar)
+        gain = mean_information(counts[:n]) - mean_information(state.counts[:n])
         if gain > self.threshold + ROUNDING:
-            state.used = state.W
+            state.used = state.W.copy()
             state.bits = bits
+            state.counts = counts
 
     def _decide(self, state: State, Z: np.ndarray) -> np.ndarray:
         return Z @ state.used.T

@@ -110,7 +110,9 @@ class _SketchHasher(OnlineHasher):
 
     def _fill(self, state: State, arrays: dict[str, np.ndarray]) -> None:
         super()._fill(state, arrays)
-        check_number(state.n, "n", least=0)
+        n_rows = len(state.sketch)
+        if min(state.n, 1) != min(n_rows, 1):
+            raise ValueError(f"it has {state.n} samples in a sketch of {n_rows} rows")
 
     def _learn(self, state: State, Z: np.ndarray, y: np.ndarray) -> None:
         for start in range(0, len(Z), self._update_size):

@@ -584,41 +584,6 @@ def wrong_bits(v, u, similar, far):
     return sorted(wrong, key=lambda k: -max(abs(v[k]), abs(u[k])))[: int(np.ceil(loss))]
 
 
-def gradient(v, u, similar, far, learning_rate):
-    """Return the coefficients (n_bits, 2) of x_i and x_j in the step down, or None.
-
-    v and u are the projections of x_i and x_j. None means that there is no step to make.
-    """
-    b = len(v)
-    sigmoid = 1 / (1 + np.exp(-np.array([v, u], np.float64)))
-    w, z = 2 * sigmoid - 1
-    kept = wrong_bits(v, u, similar, far)
-    if not kept:
-        return None
-    slope = sigmoid * (1 - sigmoid)
-    coefficients = np.zeros((b, 2))
-    error = 2 * (w @ z - (b if similar else -b))
-    for k in kept:
-        coefficients[k] = (
-            learning_rate * error * 2 * z[k] * slope[0, k],
-            learning_rate * error * 2 * w[k] * slope[1, k],
-        )
-    return coefficients
-
-
-def penalty(S, ortho):
-    """Return ortho (S - I)."""
-    return ortho * (S - np.eye(len(S)))
-
-
-def descend(V, W):
-    """Return W - V with rows scaled to length one."""
-    rows = []
-    for row in np.float64(W) - V:
-        rows.append(row / np.sqrt(sum(w * w for w in row)))
-    return np.array(rows)
-
-
 def adapt_hash(X, similar, far, learning_rate, ortho, W):
     """Return W (d, n_bits) after the corrections by the pairs X, as the paper writes it."""
     W = np.array(W, np.float64)
@@ -691,35 +656,12 @@ def walsh_hadamard(A):
     return np.concatenate([top + bottom, top - bottom])
 
 
-# ---- baselines/mihash.py and baselines/information.py ----------------------------------
-
-
-def tanh(x):
-    """Return tanh in float64."""
-    return np.tanh(np.float64(x))
+# ---- baselines/mihash.py -------------------------------------------------------------
 
 
 def dot(A, i, B, j):
     """Return the product of row i of A and row j of B."""
     return sum(float(a) * float(b) for a, b in zip(A[i], B[j], strict=True))
-
-
-def products(A, B):
-    """Return A B^T."""
-    return np.array([[dot(A, i, B, j) for j in range(len(B))] for i in range(len(A))])
-
-
-def step_and_hash(x_before, x_now, A, g, W):
-    """Return W after the step of one sample, and 2 phi - 1 of the next."""
-    W = W + np.outer(np.float64(g), x_before)
-    return W, np.tanh(A / 2 * (W @ x_now))
-
-
-def step_and_compare(A, a, g, h, P):
-    """Return P after a step, 2 phi - 1 of the items, and their products with h."""
-    P = P + np.outer(np.float64(a), g)
-    H = np.tanh(A / 2 * P)
-    return P, H, H @ h
 
 
 def entropy(p):
