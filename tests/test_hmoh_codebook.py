@@ -7,7 +7,17 @@ import sys
 import naive
 import numpy as np
 import pytest
-from helpers import JIT_IS_OFF, KINDS, ROOT, assert_helpful, feed, multi_stream, plain, quick, stream
+from helpers import (
+    JIT_IS_OFF,
+    KINDS,
+    ROOT,
+    assert_helpful,
+    feed,
+    multi_stream,
+    plain,
+    quick,
+    stream,
+)
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal

@@ -5,6 +5,7 @@
 
 import copy
 import pickle
+import random
 import tempfile
 from pathlib import Path
 
@@ -12,6 +13,7 @@ import naive
 import numpy as np
 import pytest
 from helpers import (
+    JIT_IS_OFF,
     KINDS,
     Shift,
     assert_same,
@@ -20,9 +22,14 @@ from helpers import (
     contents,
     target_rows,
 )
-from hypothesis import settings
+from hypothesis import HealthCheck, note, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    rule,
+    run_state_machine_as_test,
+)
 from numpy.testing import assert_allclose, assert_array_equal
 
 import hmoh
@@ -30,6 +37,21 @@ from hmoh import HMOH, NotFittedError
 
 pytestmark = pytest.mark.machine
 N_ROWS = 400
+CASES = {
+    "labels": ["near", "far", "strings", "sets"],
+    "n_labels": range(1, 21),
+    "integer": [True, False],
+    "known": [None, None, "classes", "n_classes"],
+    "maps": ["none", "none", "map", "list"],
+    "n_bits": range(1, 18),
+    "codebook": KINDS,
+    "memory": [None, None, "last state", 1, 2, 7, 20, 300],
+    "batch_size": [1, 1, 2, 7, 70],
+    "RUN": [1000, 10, 7, 3],
+    "FEW_ROWS": [64, 4, 0],
+    "BLOCK_ROWS": [8192, 65],
+    "FAR_LABELS": [1000, 8],
+}
 MAPS = {"none": lambda: None, "map": lambda: Shift(7), "list": lambda: [Shift(3), Shift(9)]}
 
 
@@ -46,7 +68,7 @@ def make_stream(rng, labels, n_labels, integer):
         return X, Y.astype(int)
     if labels == "strings":
         return X, np.array([f"{'x' * (label % 3)}{label}" for label in y])
-    return X, 10**labels * (y - 5)
+    return X, (y - 5) * (1 if labels == "near" else 10**9)
 
 
 def loaded(model, maps):
@@ -72,7 +94,10 @@ BAD = {
     "no labels": lambda X, y: (X, None),
     "float labels": lambda X, y: (X, np.ones(len(X))),
     "other labels": lambda X, y: (X, [[0, 1]] * len(X) if y.ndim == 1 else y[:, 0]),
-    "other strings": lambda X, y: (X, np.arange(len(X)).astype(str if y.dtype.kind == "i" else int)),
+    "other strings": lambda X, y: (
+        X,
+        np.arange(len(X)).astype(str if y.dtype.kind == "i" else int),
+    ),
     "other columns": lambda X, y: (X, np.ones((len(X), 40), int)),
     "classes": lambda X, y: (X, y, [["a"], ["b"]]),
     "other classes": lambda X, y: (X, y, [-99, 99]),
@@ -82,46 +107,30 @@ BAD = {
 class Streams(RuleBasedStateMachine):
     """A model that is fed, copied, saved, misused, and asked; and what it has been fed."""
 
-    @initialize(
-        seed=st.integers(0, 2**32),
-        labels=st.sampled_from([0, 0, 9, "strings", "sets"]),
-        n_labels=st.integers(1, 20),
-        integer=st.booleans(),
-        known=st.sampled_from([None, "classes", "n_classes"]),
-        maps=st.sampled_from(sorted(MAPS)),
-        n_bits=st.integers(1, 17),
-        codebook=st.sampled_from(KINDS),
-        memory=st.sampled_from([None, None, False, 1, 2, 7, 20, 300]),
-        batch_size=st.sampled_from([1, 1, 2, 7, 70]),
-        constants=st.fixed_dictionaries(
-            {
-                "RUN": st.sampled_from([1000, 10, 7, 3]),
-                "FEW_ROWS": st.sampled_from([64, 4, 0]),
-                "BLOCK_ROWS": st.sampled_from([8192, 65]),
-                "DRAWS": st.just(20),
-                "FAR_LABELS": st.sampled_from([1000, 8]),
-            }
-        ),
-    )
-    def begin(self, seed, labels, n_labels, integer, known, maps, constants, memory, **params):
+    def __init__(self, seed):
+        super().__init__()
+        rng = random.Random(seed)
+        case = {name: rng.choice(CASES[name]) for name in CASES}
+        note(case)
         self.patch = pytest.MonkeyPatch()
-        for name, value in constants.items():
-            self.patch.setattr(hmoh, name, value)
-        rng = np.random.default_rng(seed)
-        self.X, self.y = make_stream(rng, labels, n_labels, integer)
-        self.maps = MAPS[maps]
-        self.is_exact = integer
-        self.classes = None
+        for name in ("RUN", "FEW_ROWS", "BLOCK_ROWS", "FAR_LABELS"):
+            self.patch.setattr(hmoh, name, case[name])
+        self.patch.setattr(hmoh, "DRAWS", 20)
+        self.is_exact = case["integer"]
+        self.maps = MAPS[case["maps"]]
+        shape = (case["labels"], case["n_labels"], case["integer"])
+        self.X, self.y = make_stream(np.random.default_rng(seed), *shape)
         is_multi = self.y.ndim == 2
-        if known == "classes" and not is_multi:
-            self.classes = np.unique(self.y)
-        if known == "n_classes":
-            params["n_classes"] = self.y.shape[1] if is_multi else n_labels
-        if memory is False:
-            params["ensemble"] = False
+        is_told = case["known"] == "classes" and not is_multi
+        self.classes = np.unique(self.y) if is_told else None
+        self.params = {name: case[name] for name in ("n_bits", "codebook", "batch_size")}
+        self.params["random_state"] = seed
+        if case["known"] == "n_classes":
+            self.params["n_classes"] = case["n_labels"] + is_multi
+        if case["memory"] == "last state":
+            self.params["ensemble"] = False
         else:
-            params["memory"] = memory
-        self.params = params | {"random_state": seed}
+            self.params["memory"] = case["memory"]
         self.model = self.make()
         self.n_fitted = 0  # rows that `fit` has learned
         self.n = 0  # rows that the model has seen
@@ -133,6 +142,10 @@ class Streams(RuleBasedStateMachine):
         """Pass some rows of the stream to `partial_fit`, and classes in the first call."""
         classes = self.classes if start == 0 else None
         model.partial_fit(self.X[start:stop], self.y[start:stop], classes)
+
+    @initialize(n=st.integers(1, 80))
+    def begin(self, n):
+        self.learn_rows(n)
 
     @rule(n=st.one_of(st.just(1), st.integers(1, 80)))
     def learn_rows(self, n):
@@ -148,8 +161,8 @@ class Streams(RuleBasedStateMachine):
 
     @rule(way=st.sampled_from(sorted(WAYS)))
     def pass_on(self, way):
-        if self.n == 0 and way == "file":
-            return
+        if way == "file" and not getattr(self.model, "targets_", True):
+            return  # a known bug, see tests/test_hmoh_files.py
         original = self.model
         self.model = WAYS[way](original, self.maps)
         # What the original goes on to learn does not reach the other one.
@@ -194,8 +207,6 @@ class Streams(RuleBasedStateMachine):
         assert_same(whole, self.model, self.X)
 
     def teardown(self):
-        if not hasattr(self, "model"):
-            return
         try:
             self.compare()
             # `fit` closes a batch, which the twin does not know.
@@ -223,5 +234,10 @@ class Streams(RuleBasedStateMachine):
             assert_array_equal(weights, expected.astype(np.float32))
 
 
-TestStreams = Streams.TestCase
-TestStreams.settings = settings(TestStreams.settings, max_examples=3 * settings().max_examples)
+# Few examples of many cases: hypothesis alone would try neighbours of the same few cases.
+few = settings(max_examples=6, suppress_health_check=list(HealthCheck))
+
+
+@pytest.mark.parametrize("seed", range(settings().max_examples * (1 if JIT_IS_OFF else 3)))
+def test_a_stream_is_learned_as_in_one_call_whatever_happens_on_the_way(seed):
+    run_state_machine_as_test(lambda: Streams(seed), settings=few)

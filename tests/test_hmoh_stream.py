@@ -341,7 +341,10 @@ def test_a_parameter_changed_on_the_way_is_an_error_and_fit_starts_anew(name, va
     [
         ([UnitLength()], lambda maps: maps.append(UnitLength())),
         ([UnitLength()], list.clear),
-        ([Concat([None, Concat([RBF(8)])])], lambda m: m[0].set_params(maps__1__maps__0__divisor=3)),
+        (
+            [Concat([None, Concat([RBF(8)])])],
+            lambda m: m[0].set_params(maps__1__maps__0__divisor=3),
+        ),
     ],
     ids=["added", "cleared", "nested"],
 )
