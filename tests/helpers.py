@@ -215,7 +215,7 @@ BAD_LABELS = {
     "a number": (3, ValueError, ["()", "60"]),
     "floats": (Y0.astype(float), TypeError, ["float64", "astype(int)"]),
     "mixed": (np.array([0, "a"] * 30, object), TypeError, ["object"]),
-    "beyond int64": (Y0.astype(np.uint64) + 2**63, ValueError, ["922337203685477580"]),
+    "beyond int64": (Y0.astype(np.uint64) + 2**63, ValueError, ["92233720368547758"]),
     "one column": (Y0[:, None], ValueError, ["(60, 1)"]),
     "three axes": (np.zeros((60, 2, 2), int), ValueError, ["(60, 2, 2)"]),
     "matrix of strings": (M0.astype(str), TypeError, ["<U"]),
