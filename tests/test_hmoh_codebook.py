@@ -97,13 +97,6 @@ def test_targets_are_signs_of_gaussian_projections_where_the_lengths_differ(n_bi
     assert abs(products).max() < 6 / np.sqrt(n)
 
 
-def test_random_columns_are_any_columns():
-    books = [Codebook(4, "random", 3, seed).add([0]) for seed in range(200)]
-    targets = [book.targets[0].tolist() for book in books]
-    counts = [targets.count(column) for column in naive.sylvester(4).T.tolist()]
-    assert sum(counts) == 200 and min(counts) > 25
-
-
 @pytest.mark.parametrize("n_bits", [16, 32, 64, 128])
 def test_ordered_codes_of_ten_classes_repeat_every_16_bits(n_bits):
     targets = Codebook(n_bits, "ordered", 10).add(list(range(10))).targets

@@ -87,66 +87,45 @@ def test_values_may_be_so_large_that_their_sum_overflows(n):
         assert model.transform(X).shape == (n, 1)
 
 
-@pytest.mark.parametrize("maps", [None, RBF(8), RBF(70)], ids=["none", "map", "warm-up"])
-def test_another_width_is_an_error(maps):
-    model = HMOH(8, maps, random_state=0).partial_fit(X0, Y0)
-    before = contents(model)
-    uses = [lambda X: model.partial_fit(X, Y0)]
-    if not maps or maps.n_anchors == 8:
-        uses += [model.transform, model.decision_function]
-    for use in uses:
-        with pytest.raises(ValueError) as caught:
-            use(X0[:, :4])
-        assert_helpful(caught.value, "4", "5")
-    assert_same_arrays(contents(model), before)
+# The first call, a second one that does not fit it, and words of the error.
+SECOND = {
+    "strings": ((X0, Y0), (X0, Y0.astype(str)), ["strings", "integers"]),
+    "integers": ((X0, Y0.astype(str)), (X0, Y0), ["strings", "integers"]),
+    "matrix": ((X0, Y0), (X0, M0), ["6", "integers"]),
+    "no matrix": ((X0, M0), (X0, Y0), ["6", "integers"]),
+    "wider matrix": ((X0, M0), (X0, np.pad(M0, ((0, 0), (0, 1)))), ["6", "7"]),
+    "fewer features": ((X0, Y0), (X0[:, :4], Y0), ["4", "5"]),
+    "late classes": ((X0, Y0), (X0, Y0, [0, 1, 2, 3]), ["classes"]),
+    "other classes": ((X0, Y0, [0, 1, 2, 3]), (X0, Y0, [0, 1, 2, 9]), ["classes", "9"]),
+    "fewer classes": ((X0, Y0, [0, 1, 2, 3]), (X0, Y0, [0, 1, 2]), ["classes"]),
+}
 
 
-@pytest.mark.parametrize(
-    "first, then, words",
-    [
-        (Y0, Y0.astype(str), ["strings", "integers"]),
-        (Y0.astype(str), Y0, ["strings", "integers"]),
-        (Y0, M0, ["6", "integers"]),
-        (M0, Y0, ["6", "integers"]),
-        (M0, np.pad(M0, ((0, 0), (0, 1))), ["6", "7"]),
-    ],
-)
 @pytest.mark.parametrize("maps", [None, RBF(70)], ids=["learning", "warm-up"])
-def test_another_kind_of_labels_is_an_error(first, then, words, maps):
-    model = HMOH(8, maps, random_state=0).partial_fit(X0, first)
+@pytest.mark.parametrize("name", SECOND)
+def test_a_call_that_does_not_fit_the_first_is_an_error(name, maps):
+    first, second, words = SECOND[name]
+    model = HMOH(8, maps, random_state=0).partial_fit(*first)
     before = contents(model)
     with pytest.raises(ValueError) as caught:
-        model.partial_fit(X0, then)
+        model.partial_fit(*second)
     assert_helpful(caught.value, *words)
     assert_same_arrays(contents(model), before)
+    if name == "fewer features" and maps is None:
+        for use in (model.transform, model.decision_function):
+            with pytest.raises(ValueError) as caught:
+                use(X0[:, :4])
+            assert_helpful(caught.value, "4", "5")
 
 
-@pytest.mark.parametrize("begun", [True, False])
-@pytest.mark.parametrize(
-    "classes",
-    [[0.0, 1.0], [[0, 1], [2, 3]], 4, [], ["a", "b"], [0, 1, 2], [0, 1, 2, 3, 9]],
-    ids=str,
-)
-def test_impossible_classes_are_an_error(begun, classes):
-    model = HMOH(8, random_state=0)
-    if begun:
-        model.partial_fit(X0, Y0, classes=[0, 1, 2, 3]).partial_fit(X0, Y0, classes=[3, 2, 1, 0])
-    elif classes and np.ndim(classes) == 1 and 0 in classes and isinstance(classes[0], int):
-        return  # others may come, or not
-    before = contents(model)
-    with pytest.raises((TypeError, ValueError)) as caught:
-        model.partial_fit(X0, Y0, classes)
-    assert_helpful(caught.value, "classes")
-    assert_same_arrays(contents(model), before)
-
-
-def test_classes_are_for_the_first_call_and_not_for_a_matrix():
-    with pytest.raises(ValueError) as caught:
-        HMOH(8).partial_fit(X0, M0, classes=np.arange(6))
-    assert_helpful(caught.value, "classes")
-    with pytest.raises(ValueError) as caught:
-        HMOH(8).partial_fit(X0, Y0).partial_fit(X0, Y0, classes=[0, 1, 2, 3])
-    assert_helpful(caught.value, "classes")
+@pytest.mark.parametrize("y", [Y0, M0], ids=["one", "several"])
+def test_impossible_classes_are_an_error(y):
+    for classes in ([0.0, 1.0], [[0, 1], [2, 3]], 4, [], ["a", "b"], *([[0, 1]] * (y is M0))):
+        model = HMOH(8, random_state=0)
+        with pytest.raises((TypeError, ValueError)) as caught:
+            model.partial_fit(X0, y, classes)
+        assert_helpful(caught.value, "classes")
+        assert contents(model) is None
 
 
 # ---- bad parameters ------------------------------------------------------------------

@@ -1,7 +1,6 @@
 """Streams: any cutting, batches, warm-up, copies, parameters that change, and forms of arrays."""
 
 import copy
-import pickle
 import tracemalloc
 
 import naive
@@ -9,14 +8,12 @@ import numpy as np
 import pytest
 from helpers import (
     JIT_IS_OFF,
-    KINDS,
     M0,
     STRINGS,
     X0,
     Y0,
     Affine,
     Frame,
-    Shift,
     assert_helpful,
     assert_same,
     assert_same_state,
@@ -24,57 +21,17 @@ from helpers import (
     either_stream,
     feed,
     multi_stream,
-    quick,
     stream,
     target_rows,
 )
-from hypothesis import given
-from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 
-import hmoh
 from hmoh import HMOH, NotFittedError
 from kernels import RBF, Concat, UnitLength
 
-# ---- any cutting ---------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("multi", [False, True])
-@pytest.mark.parametrize("batch_size", [1, 7])
-@quick
-@given(
-    st.sets(st.integers(1, 149), max_size=12),
-    st.sampled_from(KINDS),
-    st.sampled_from([None, 1, 7, 25]),
-    st.integers(1, 12),
-    st.integers(0, 2**31),
-)
-def test_any_cutting_of_a_stream_gives_the_same_bits(
-    multi, batch_size, cuts, codebook, memory, n_bits, seed
-):
-    X, y = either_stream(multi, n=150, seed=seed, n_labels=9)
-    params = {"codebook": codebook, "batch_size": batch_size, "memory": memory}
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(hmoh, "RUN", 10)
-        patch.setattr(hmoh, "DRAWS", 20)
-        patch.setattr(hmoh, "FEW_ROWS", 9)
-        whole = HMOH(n_bits, random_state=seed, **params).partial_fit(X, y)
-        cut = feed(HMOH(n_bits, random_state=seed, **params), X, y, cuts)
-        assert_same(whole, cut, X)
-        # Samples that wait may be kept in other parts, but the state is one.
-        assert_same_state(whole, cut)
-
-
-@pytest.mark.parametrize("n", [63, 64, 65])
-@pytest.mark.parametrize("batch_size", [1, 64, 65])
-def test_few_and_many_samples_are_learned_alike(n, batch_size, monkeypatch):
-    X, y = stream(4 * n, n_labels=40)
-    few = feed(HMOH(9, batch_size=batch_size, random_state=0), X, y, [1, n, 2 * n, 3 * n])
-    monkeypatch.setattr(hmoh, "FEW_ROWS", 0)
-    many = feed(HMOH(9, batch_size=batch_size, random_state=0), X, y, [1, n, 2 * n, 3 * n])
-    assert_same_state(many, few)
+# ---- any cutting (more in tests/test_hmoh_machine.py) ---------------------------------
 
 
 @pytest.mark.parametrize("multi", [False, True])
@@ -86,16 +43,6 @@ def test_with_a_map_any_cutting_gives_the_same_up_to_rounding(maps, multi):
     for cuts in ([1, 2, 30], [8, 10], range(1, 60)):
         cut = feed(HMOH(8, maps, **params), X, y, cuts)
         assert_allclose(cut.weights_, whole.weights_, rtol=1e-4, atol=1e-5)
-
-
-def test_weights_do_not_depend_on_whether_they_were_asked_for_before():
-    X, y = stream(200)
-    asked = HMOH(8, random_state=0)
-    spared = HMOH(8, random_state=0)
-    for rows in (slice(0, 10), slice(10, 11), slice(11, 120), slice(120, 200)):
-        asked.partial_fit(X[rows], y[rows]).transform(X)
-        spared.partial_fit(X[rows], y[rows])
-    assert_same(spared, asked, X)
 
 
 def test_many_calls_of_one_sample_take_no_memory():
@@ -245,57 +192,6 @@ def test_a_scikit_learn_transformer_is_a_map_and_wants_a_warmup():
         assert_array_equal(model.transform(X), expected.transform(Z))
 
 
-# ---- copies --------------------------------------------------------------------------
-
-
-def pickled(model):
-    return pickle.loads(pickle.dumps(model))
-
-
-MODELS = {
-    "plain": {},
-    "forgetting": {"memory": 5, "codebook": "spread"},
-    "last state": {"ensemble": False},
-    "batches": {"batch_size": 7},
-    "map": {"feature_map": Shift(5)},
-    "warming up": {"feature_map": Shift(70), "warmup": 70},
-}
-
-
-@pytest.mark.parametrize("copy_of", [copy.copy, copy.deepcopy, pickled])
-@pytest.mark.parametrize("name", MODELS)
-def test_a_copy_and_its_original_learn_apart(copy_of, name):
-    X, y = stream(160, integer=True)
-    # Other labels for each of the two, in single samples and in a chunk.
-    one = (X[60:], np.arange(100) % 7 + 100)
-    other = (-X[60:], np.arange(100) % 9 + 300)
-    cuts = [*range(1, 20), 95]
-
-    def begin():
-        return HMOH(6, random_state=0, **MODELS[name]).partial_fit(X[:60], y[:60])
-
-    original = begin()
-    original.partial_fit(X[:1], y[:1])
-    twin = copy_of(original)
-    feed(original, *one, cuts)
-    feed(twin, *other, cuts)
-    feed(original, *other, cuts)
-    feed(twin, *one, cuts)
-    for model, parts in ((original, (one, other)), (twin, (other, one))):
-        expected = begin().partial_fit(X[:1], y[:1])
-        for part in parts:
-            feed(expected, *part, cuts)
-        assert_same_state(expected, model)
-        assert_array_equal(model.transform(X), expected.transform(X))
-
-
-def test_a_copy_of_a_model_that_has_not_begun_learns_apart():
-    for copy_of in (copy.copy, copy.deepcopy, pickled):
-        model = HMOH(8, random_state=0)
-        copy_of(model).fit(X0, Y0)
-        assert not hasattr(model, "n_seen_")
-
-
 # ---- parameters that change ----------------------------------------------------------
 
 
@@ -431,12 +327,6 @@ def test_bool_and_string_labels_work():
     )
     X, Y = multi_stream()
     assert_same_state(HMOH(8, random_state=0).fit(X, Y), HMOH(8, random_state=0).fit(X, Y > 0))
-
-
-def test_strings_may_grow_longer_along_the_stream():
-    model = HMOH(8, batch_size=4).partial_fit(X0[:3], ["a", "b", "a"])
-    model.partial_fit(X0[3:9], ["a longer one"] * 6)
-    assert list(model.targets_) == ["a", "b", "a longer one"]
 
 
 def test_one_sample_with_one_feature_and_one_class_works():

@@ -1,7 +1,6 @@
 """Files that can be copied into another project, copied into an empty folder and used there.
 
-hmoh.py, kernels.py and metrics.py work alone. baselines/ needs hmoh.py and kernels.py.
-scaling.py needs metrics.py. Where numba's cache fails, they work too, and say nothing.
+hmoh.py, kernels.py and metrics.py work alone; where numba's cache fails, they say nothing.
 """
 
 import ast
@@ -50,40 +49,6 @@ distances, indices = nearest(codes[:1], codes, 2)
 assert indices.tolist() == [[0, 1]]
 """,
 }
-BASELINES = """
-import numpy as np
-from baselines import METHODS
-rng = np.random.default_rng(0)
-y = np.arange(120) % 4
-X = np.eye(4, 30)[y] + 0.1 * rng.normal(size=(120, 30))
-# The paper's settings are for more samples than these.
-small = {"warmup": 60, "batch": 40, "reservoir": 20, "sketch_size": 20}
-small |= {"n_anchors": 10, "feature_map__n_anchors": 10, "feature_map__1__n_anchors": 10}
-for name, make in METHODS.items():
-    model = make("mnist", n_bits=8, random_state=0)
-    known = model.get_params()
-    model.set_params(**{key: small[key] for key in small if key in known})
-    assert model.fit(X, y).transform(X).shape == (120, 1), name
-"""
-SCALING = """
-import dask
-import dask.array as da
-import numpy as np
-from metrics import hamming_histogram
-from scaling import from_npy, sharded_histogram
-rng = np.random.default_rng(0)
-np.save("codes.npy", rng.integers(256, size=(50, 2), dtype=np.uint8))
-np.save("labels.npy", rng.integers(3, size=50))
-codes = np.load("codes.npy")
-labels = np.load("labels.npy")
-shards = from_npy("codes.npy", 4), from_npy("labels.npy", 4)
-task = sharded_histogram(codes[:5], shards[0], labels[:5], shards[1])
-with dask.config.set(scheduler="synchronous"):
-    histogram = task.compute()
-whole = hamming_histogram(codes[:5], codes, labels[:5], labels)
-assert np.array_equal(histogram.items, whole.items)
-assert np.array_equal(histogram.relevant, whole.relevant)
-"""
 
 
 def run(folder, script, **more):
@@ -96,23 +61,6 @@ def run(folder, script, **more):
     assert done.returncode == 0, done.stderr
     assert not done.stderr
     return done.stdout.split()
-
-
-def run_copy(folder, names, script, **more):
-    """Copy files and folders into an empty folder, and run a script there."""
-    for name in names:
-        if (ROOT / name).is_dir():
-            ignored = shutil.ignore_patterns("__pycache__")
-            shutil.copytree(ROOT / name, folder / name, ignore=ignored)
-        else:
-            shutil.copy(ROOT / name, folder)
-    missing = sorted(OTHERS - {name.removesuffix(".py") for name in names})
-    check = f"""
-import importlib.util
-for other in {missing}:
-    assert importlib.util.find_spec(other) is None, other
-"""
-    run(folder, check + script, **more)
 
 
 def imports(tree, inside=""):
@@ -139,27 +87,25 @@ def test_imports_numpy_numba_and_the_standard_library_only(name):
     assert modules <= {"numpy", "numba"} | set(sys.stdlib_module_names)
 
 
-def test_the_other_methods_import_nothing_else_of_this_project():
+@pytest.mark.parametrize(
+    "files, ours", [("baselines/*.py", {"hmoh", "kernels"}), ("scaling.py", {"metrics"})]
+)
+def test_other_files_import_no_more_of_this_project_than_is_copied_with_them(files, ours):
     modules = set()
-    for path in ROOT.glob("baselines/*.py"):
+    for path in ROOT.glob(files):
         modules |= {module for module, _ in imports(ast.parse(path.read_text()))}
-    ours = OTHERS & modules
-    assert ours == {"hmoh", "kernels"}
+    assert OTHERS & modules == ours
 
 
 @pytest.mark.parametrize("name", SCRIPTS)
 def test_works_alone_in_an_empty_folder(name, tmp_path):
-    run_copy(tmp_path, [f"{name}.py"], SCRIPTS[name], NUMBA_DISABLE_JIT="1")
-
-
-def test_the_other_methods_work_with_hmoh_and_kernels_only(tmp_path):
-    # In plain Python, because compiling all methods takes half a minute.
-    names = ["baselines", "hmoh.py", "kernels.py"]
-    run_copy(tmp_path, names, BASELINES, NUMBA_DISABLE_JIT="1")
-
-
-def test_scaling_works_with_metrics_only(tmp_path):
-    run_copy(tmp_path, ["scaling.py", "metrics.py"], SCALING)
+    shutil.copy(ROOT / f"{name}.py", tmp_path)
+    check = f"""
+import importlib.util
+for other in {sorted(OTHERS - {name})}:
+    assert importlib.util.find_spec(other) is None, other
+"""
+    run(tmp_path, check + SCRIPTS[name], NUMBA_DISABLE_JIT="1")
 
 
 # ---- numba's cache -------------------------------------------------------------------
