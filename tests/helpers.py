@@ -1,7 +1,8 @@
-"""Streams, comparisons and feature maps that several test files share."""
+"""Streams, comparisons, feature maps and bad input that several test files share."""
 
 import itertools
 import re
+import tempfile
 from pathlib import Path
 
 import numba
@@ -10,14 +11,15 @@ import pytest
 from hypothesis import settings
 from numpy.testing import assert_array_equal
 
-from hmoh import HMOH, NotFittedError
-from kernels import RBF, Concat, UnitLength
+from hmoh import NotFittedError
 
 ROOT = Path(__file__).parents[1]
 JIT_IS_OFF = bool(numba.config.DISABLE_JIT)
 KINDS = "random", "ordered", "spread"
-# There is no deadline because the first call compiles.
-quick = settings(max_examples=20, deadline=None)
+STRINGS = np.array(["ape", "a longer name", "", "ü"])
+needs_jit = pytest.mark.skipif(JIT_IS_OFF, reason="plain Python is slow, and can be interrupted")
+# The profile of tests/conftest.py, or of the environment.
+quick = settings()
 
 
 # ---- streams -------------------------------------------------------------------------
@@ -66,9 +68,37 @@ def plain(targets):
 
 def target_rows(model, y):
     """Return the row of every sample and the target codes, as the compiled loop needs them."""
-    labels = sorted(model.targets_)
-    codes = np.stack([model.targets_[label] for label in labels])
-    return np.searchsorted(labels, y), codes
+    if np.ndim(y) == 2:
+        keys = [tuple(np.flatnonzero(row).tolist()) for row in y]
+        targets = model.label_set_targets_
+    else:
+        keys = y.tolist()
+        targets = model.targets_
+    place = {key: row for row, key in enumerate(targets)}
+    return [place[key] for key in keys], np.stack(list(targets.values()))
+
+
+def contents(model):
+    """Return the arrays of the file that a model is saved to, or None if it has not begun."""
+    if not hasattr(model, "n_seen_"):
+        return None
+    with tempfile.TemporaryDirectory() as folder:
+        model.save(Path(folder) / "model.npz")
+        with np.load(Path(folder) / "model.npz") as file:
+            return dict(file)
+
+
+def assert_same_arrays(given, expected):
+    """Check that two dictionaries of arrays are equal to the last bit."""
+    assert (given is None) == (expected is None)
+    assert list(given or ()) == list(expected or ())
+    for name in given or ():
+        assert_array_equal(given[name], expected[name], err_msg=name, strict=True)
+
+
+def assert_same_state(a, b):
+    """Check that all that two models have learned is equal to the last bit."""
+    assert_same_arrays(contents(b), contents(a))
 
 
 def assert_same(a, b, X):
@@ -87,24 +117,12 @@ def assert_same(a, b, X):
     assert_array_equal(b.transform(X), a.transform(X), strict=True)
 
 
-def assert_same_state(a, b):
-    """Check that all that two models have learned is equal to the last bit."""
-    expected = a._state()
-    given = b._state()
-    assert list(given) == list(expected)
-    for name, value in expected.items():
-        if name in ("_X", "_y"):
-            assert_array_equal(given[name], value)
-        else:
-            assert_array_equal(given[name], value, err_msg=name, strict=True)
-
-
 def assert_helpful(error, *words):
     """Check that an error states the value (these words) and a way out."""
     message = str(error)
     for word in words:
         assert word in message
-    way_out = r"\b(pass|drop|raise|leave|set|start|lower|call|create|fill|must be)\b"
+    way_out = r"\b(pass|learn|drop|raise|leave|set|start|lower|call|create|fill|must be)\b"
     assert re.search(way_out, message), message
 
 
@@ -129,78 +147,83 @@ class Affine:
         return 2 * X - self.rows_[0]
 
 
-# ---- models in every phase of learning -----------------------------------------------
+class Shift(Affine):
+    """The same with a state."""
 
-STRINGS = np.array(["ape", "a longer name", "", "ü"])
-PHASES = {
-    "plain": {},
-    "mid-batch": {"batch_size": 7},
-    "last state": {"ensemble": False},
-    "memory": {"memory": 20},
-    "short memory, mid-batch": {"memory": 1, "batch_size": 7, "multi": True},
-    "memory as numpy scalar": {"memory": np.int64(7), "batch_size": 2},
-    "auto": {"memory": "auto", "batch_size": 2},
-    "generator": {"random_state": np.random.default_rng(3)},
-    "unseeded": {"random_state": None},
-    "numpy scalars": {
-        "n_bits": np.int64(8),
-        "batch_size": np.int32(7),
-        "n_classes": np.uint8(4),
-        "random_state": np.int64(3),
-        "learning_rate": np.float32(0.5),
-        "ensemble": np.True_,
-        "n_threads": np.int64(1),
-        "warmup": np.uint16(3),
-    },
-    "growing": {"n_bits": 3, "labels": 12},
-    "growing spread": {"n_bits": 3, "labels": 12, "codebook": "spread"},
-    "growing ordered": {"n_bits": 4, "labels": 12, "codebook": "ordered"},
-    "known": {"n_bits": 5, "codebook": "spread", "classes": np.arange(4)},
-    "number known": {"n_bits": 5, "codebook": "spread", "n_classes": 4},
-    "strings": {"labels": STRINGS},
-    "known strings": {"labels": STRINGS, "classes": STRINGS, "batch_size": 7},
-    "multi": {"multi": True, "n_bits": 8},
-    "multi aligned mid-batch": {
-        "multi": True,
-        "n_bits": 6,
-        "batch_size": 7,
-        "codebook": "spread",
-    },
-    "multi aligned, codes": {"multi": True, "n_bits": 6, "fuse": "codes"},
-    "rbf": {"maps": lambda: RBF(n_anchors=8)},
-    "rbf k-means": {"maps": lambda: RBF(3, 6.0, True, "kmeans", random_state=2)},
-    "rbf centred, strings": {
-        "maps": lambda: RBF(8, 6.0, center=True),
-        "labels": STRINGS,
-        "batch_size": 3,
-    },
-    "rbf, known": {
-        "maps": lambda: RBF(n_anchors=8),
-        "n_bits": 5,
-        "codebook": "spread",
-        "classes": np.arange(4),
-    },
-    "unit length": {"maps": UnitLength, "warmup": 15},
-    "list": {"maps": lambda: [UnitLength(), RBF(n_anchors=8)], "warmup": 15},
-    "concat": {
-        "maps": lambda: [UnitLength(), Concat([None, RBF(n_anchors=8)])],
-        "warmup": 15,
-    },
-    "list of one, multi": {"maps": lambda: [RBF(n_anchors=8)], "multi": True},
+    def get_state(self):
+        return {"rows": self.rows_} if hasattr(self, "rows_") else {}
+
+    def set_state(self, state):
+        if state:
+            self.rows_ = state["rows"]
+
+
+# ---- bad input -----------------------------------------------------------------------
+
+
+def changed(a, at, value, dtype=None):
+    """Return a copy of an array in which one value is changed."""
+    a = np.array(a, dtype)
+    a[at] = value
+    return a
+
+
+class Sparse:
+    """The part of a sparse matrix by which it is known."""
+
+    def toarray(self):
+        raise AssertionError("nobody asked for so much memory")
+
+
+class Frame:
+    """The part of a DataFrame that numpy uses."""
+
+    def __init__(self, values):
+        self.values = values
+
+    def __array__(self, dtype=None, copy=None):
+        return np.array(self.values, dtype)
+
+    def __len__(self):
+        return len(self.values)
+
+
+X0, Y0 = stream()
+M0 = multi_stream()[1]
+# By name: the value, the error, and words that the error contains.
+BAD_FEATURES = {
+    "nan": (changed(X0, (3, 1), np.nan), ValueError, ["X[3, 1]", "nan"]),
+    "inf": (changed(X0, (59, 4), np.inf), ValueError, ["X[59, 4]", "inf"]),
+    "minus inf": (changed(X0, (0, 0), -np.inf), ValueError, ["X[0, 0]", "-inf"]),
+    "too large": (changed(X0, (3, 1), 1e39, float), ValueError, ["X[3, 1]", "1e+39"]),
+    "no rows": (X0[:0], ValueError, ["(0, 5)"]),
+    "no columns": (X0[:, :0], ValueError, ["(60, 0)"]),
+    "one row alone": (X0[0], ValueError, ["(5,)", "reshape(1, -1)"]),
+    "three axes": (X0[None], ValueError, ["(1, 60, 5)", "reshape(len(X), -1)"]),
+    "a number": (5.0, ValueError, ["()"]),
+    "strings": (X0.astype(str), (TypeError, ValueError), ["<U"]),
+    "objects": (X0.astype(object), (TypeError, ValueError), ["object"]),
+    "none": (None, (TypeError, ValueError), ["object"]),
+    "complex": (X0.astype(complex), ValueError, ["complex128"]),
+    "dates": (X0.astype("M8[s]"), (TypeError, ValueError), ["datetime64"]),
+    "sparse": (Sparse(), TypeError, ["Sparse", "toarray()"]),
 }
-
-
-def phase(name):
-    """Return model, X, y, classes and the function that makes its maps, of one of PHASES."""
-    params = {"n_bits": 8, "random_state": 3} | PHASES[name]
-    labels = params.pop("labels", 4)
-    classes = params.pop("classes", None)
-    maps = params.pop("maps", lambda: None)
-    multi = params.pop("multi", False)
-    model = HMOH(feature_map=maps(), **params)
-    if isinstance(labels, int):
-        X, y = either_stream(multi, n_labels=labels)
-    else:
-        X, y = stream(n_labels=len(labels))
-        y = labels[y]
-    return model, X, y, classes, maps
+BAD_LABELS = {
+    "too few": (Y0[:59], ValueError, ["(59,)", "60"]),
+    "too many": (np.append(Y0, 0), ValueError, ["(61,)", "60"]),
+    "missing": (None, ValueError, ["y is None"]),
+    "a number": (3, ValueError, ["()", "60"]),
+    "floats": (Y0.astype(float), TypeError, ["float64", "astype(int)"]),
+    "mixed": (np.array([0, "a"] * 30, object), TypeError, ["object"]),
+    "beyond int64": (Y0.astype(np.uint64) + 2**63, ValueError, ["92233720368547758"]),
+    "one column": (Y0[:, None], ValueError, ["(60, 1)"]),
+    "three axes": (np.zeros((60, 2, 2), int), ValueError, ["(60, 2, 2)"]),
+    "matrix of strings": (M0.astype(str), TypeError, ["<U"]),
+    "matrix of floats": (M0.astype(float), TypeError, ["float64"]),
+    "no label": (changed(M0, 7, 0), ValueError, ["y[7]"]),
+    "a 2": (changed(M0, (3, 1), 2), ValueError, ["3, 1", "2"]),
+    "a -1": (changed(M0, (3, 1), -1), ValueError, ["3, 1", "-1"]),
+    "matrix too short": (M0[:59], ValueError, ["(59, 6)", "60"]),
+}
+BAD_CALLS = {f"X {name}": (X, Y0, *rest) for name, (X, *rest) in BAD_FEATURES.items()}
+BAD_CALLS |= {f"y {name}": (X0, y, *rest) for name, (y, *rest) in BAD_LABELS.items()}

@@ -335,7 +335,7 @@ def mean(scores):
 def dots(Z, i, W, k, f):
     """Set f to the products of sample i with the rows of W from k on."""
     for q in range(len(f)):
-        f[q] = dot(Z, i, W, k + q)
+        f[q] = sum(float(z) * float(w) for z, w in zip(Z[i], W[k + q], strict=True))
 
 
 def perceptron_steps(Z, y, C, batch=1):
@@ -373,71 +373,18 @@ def perceptron(Z, y, C, batch=1, memory=None):
     return W, total / n_steps if uniform else A
 
 
-def perceptron_auto(Z, y, C, batch, horizons, run, look, lately):
-    """Return the averages of memory="auto", and the wrong bits that each made lately.
-
-    `horizons` are the n of the averages, the first of which is None.
-    """
-    Z = np.asarray(Z, np.float64)
-    started = None  # the averages at the start of the run
-    in_run = []  # W after each step of the run
-    wrong = [0.0] * len(horizons)
-    steps = perceptron_steps(Z, y, C, batch)
-    for t, (rows, W) in enumerate(steps, start=1):
-        if started is None:
-            started = [np.zeros_like(W) for _ in horizons]
-            total = np.zeros_like(W)
-        done = t - 1
-        if done % look == 0:
-            i = rows[0]
-            for h, n in enumerate(horizons):
-                A = started[0] if n is None or done < n else started[h]
-                count = np.count_nonzero(sign(A @ Z[i]) != C[y[i]])
-                wrong[h] += (count - wrong[h]) / lately
-        total += W
-        in_run.append(W)
-        averages = []
-        for h, n in enumerate(horizons):
-            if n is None or t <= n:
-                averages.append(total / t)
-            else:
-                M = sum(in_run) / len(in_run)
-                averages.append(M + (1 - 1 / n) ** len(in_run) * (started[h] - M))
-        if len(in_run) == run:
-            started = averages
-            in_run = []
-    return averages, wrong
-
-
-def end_run(done, W, V, S, horizons, k):
+def end_run(done, W, V, S, n, run, keep, k):
     """Move V into S for 8 bits from k on, after `done` steps, in place."""
-    run, _, ends, _, keep = horizons
-    length = min(run, done)
     for q in range(k, k + 8):
         w = np.asarray(W[q], np.float64)
         v = np.asarray(V[q], np.float64)
-        mean = w - v / length
-        if done <= ends[0]:
-            S[0, q] += length * mean
+        if done > n:
+            S[q] = keep * S[q] + (1 - keep) * w - keep * v
         else:
-            S[0, q] = keep[0] * S[0, q] + (1 - keep[0]) * w - keep[0] * v
-        for h in range(1, len(ends)):
-            if done > ends[h]:
-                S[h, q] = keep[h] * S[h, q] + (1 - keep[h]) * mean
-        for h in range(len(ends)):
-            if done == ends[h]:
-                S[h, q] = S[0, q] / done
+            S[q] += min(run, done) * w - v
+        if done == n:
+            S[q] /= n
         V[q] = 0
-
-
-def look(Z, i, C, label, k, S, done, ends, wrong):
-    """Count the bits from k on that each average gets wrong on sample i, in place."""
-    for h in range(len(ends)):
-        used = 0 if done < ends[h] else h
-        count = 0
-        for q in range(k, k + 8):
-            count += sign(dot(S[used], q, Z, i)) != sign(C[label, q])
-        wrong[k // 8, h] += (count - wrong[k // 8, h]) / 256
 
 
 def average(W, V, S, of_S, of_W, of_V, divisor, A):

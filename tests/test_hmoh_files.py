@@ -1,563 +1,656 @@
-"""Save and load: learning continues exactly, old files load, damaged files are refused."""
+"""Files: learning continues exactly, damaged files are refused, and a fault leaves the old file."""
 
-import copy
+import contextlib
 import gc
 import json
 import os
 import pickle
+import subprocess
+import sys
+import warnings
+import zipfile
 
 import numpy as np
 import pytest
 from helpers import (
-    PHASES,
+    JIT_IS_OFF,
     ROOT,
+    STRINGS,
     Affine,
+    Shift,
     assert_helpful,
     assert_same,
     assert_same_state,
-    phase,
-    plain,
+    contents,
+    either_stream,
+    needs_jit,
     stream,
 )
-from numpy.testing import assert_allclose, assert_array_equal
-from sklearn.preprocessing import StandardScaler
+from numpy.testing import assert_array_equal
 
-from baselines import BEYOND, HCOH, METHODS
-from hmoh import HMOH, Codebook, NotFittedError
-from kernels import RBF, UnitLength
+import hmoh
+from hmoh import HMOH, NotFittedError
+from kernels import RBF, Concat, UnitLength
 
-FILES = ROOT / "tests" / "files"
+SCALARS = {
+    "n_bits": np.int64(8),
+    "batch_size": np.int32(7),
+    "n_classes": np.uint8(4),
+    "random_state": np.int64(3),
+    "learning_rate": np.float32(0.5),
+    "ensemble": np.True_,
+    "n_threads": np.int64(1),
+    "warmup": np.uint16(3),
+    "memory": np.int64(7),
+}
+# Parameters of a model; and `labels`, `classes`, whether `multi`, and what makes the `maps`.
+PHASES = {
+    "plain": {},
+    "mid-batch": {"batch_size": 7},
+    "last state": {"ensemble": False},
+    "short memory, mid-batch": {"memory": 1, "batch_size": 7, "multi": True},
+    "numpy scalars": SCALARS,
+    "generator": {"random_state": np.random.default_rng(3)},
+    "unseeded": {"random_state": None},
+    "growing": {"n_bits": 3, "labels": np.arange(12), "memory": 20},
+    "growing spread": {"n_bits": 3, "labels": np.arange(12), "codebook": "spread"},
+    "number known": {"n_bits": 5, "codebook": "spread", "n_classes": 4},
+    "strings": {"labels": STRINGS},
+    "known strings": {"labels": STRINGS, "classes": STRINGS, "batch_size": 7},
+    "multi aligned": {"multi": True, "n_bits": 6, "batch_size": 7, "codebook": "spread"},
+    "shift": {"maps": Shift, "classes": [0, 1, 2, 3]},
+    "rbf": {"maps": lambda: RBF(8, center=True), "labels": STRINGS, "batch_size": 3},
+    "list": {"maps": lambda: [UnitLength(), Concat([None, RBF(8)])], "warmup": 15},
+    "list of one, multi": {"maps": lambda: [RBF(8)], "multi": True},
+}
+
+
+def phase(name):
+    """Return a model, its stream X and y, the classes, and the function that makes its maps."""
+    params = {"n_bits": 8, "random_state": 3} | PHASES[name]
+    labels = params.pop("labels", np.arange(4))
+    classes = params.pop("classes", None)
+    maps = params.pop("maps", lambda: None)
+    multi = params.pop("multi", False)
+    X, y = either_stream(multi, n_labels=len(labels))
+    return HMOH(feature_map=maps(), **params), X, y if multi else labels[y], classes, maps
+
 
 # ---- learning continues --------------------------------------------------------------
 
 
-@pytest.mark.parametrize("n", [1, 10, 25, 59])
+@pytest.mark.parametrize("n", [1, 10, 25])
 @pytest.mark.parametrize("name", PHASES)
 def test_learning_goes_on_from_a_file_exactly_where_it_stopped(name, n, tmp_path):
     model, X, y, classes, maps = phase(name)
     model.partial_fit(X[:n], y[:n], classes)
-    before = pickle.dumps(model)
+    if not getattr(model, "targets_", True):
+        return  # one of the bugs at the end of this file
     model.save(tmp_path / "model.npz")
-    assert pickle.dumps(model) == before
     assert os.listdir(tmp_path) == ["model.npz"]
     loaded = HMOH.load(tmp_path / "model.npz", feature_map=maps())
-    assert_same(model, loaded, X)
-    for start, stop in [(n, n + 1), (n + 1, 60), (0, 60)]:
-        if start < stop:
-            model.partial_fit(X[start:stop], y[start:stop])
-            loaded.partial_fit(X[start:stop], y[start:stop])
+    for start, stop in [(n, n), (n, n + 1), (n + 1, 60), (0, 60)]:
+        for one in (model, loaded):
+            if start < stop:
+                one.partial_fit(X[start:stop], y[start:stop])
         assert_same(model, loaded, X)
-    loaded.save(tmp_path / "again.npz")
-    assert_same(model, HMOH.load(tmp_path / "again.npz", feature_map=maps()), X)
+        assert_same_state(model, loaded)
 
 
-def test_a_loaded_model_has_the_same_parameters(tmp_path):
+def test_a_loaded_model_has_the_same_parameters_and_can_start_again(tmp_path):
     X, y = stream()
-    model = HMOH(9, RBF(8, 3.0, True), "spread", True, 50, 2, 0.5, 7, 20, 1, 5).fit(X, y)
-    model.save(tmp_path / "m.npz")
-    loaded = HMOH.load(tmp_path / "m.npz", feature_map=RBF())
+    model = HMOH(9, RBF(8, 3.0, True), "ordered", True, 50, 2, 0.5, 7, 20, 1, 5).fit(X, y)
+    model.save(str(tmp_path / "model"))
+    assert os.listdir(tmp_path) == ["model"]  # a file keeps its name
+    loaded = HMOH.load(tmp_path / "model", feature_map=RBF())
     assert repr(loaded) == repr(model)
     assert_same(model.fit(X, y), loaded.fit(X, y), X)
 
 
-def test_classes_named_late_do_not_change_what_a_file_gives_back(tmp_path):
-    X, y = stream(n_labels=12)
-    model = HMOH(5, random_state=0).partial_fit(X[:2], y[:2])
-    try:
-        model.partial_fit(X[2:4], y[2:4], classes=np.arange(12))
-    except ValueError as error:  # an error is accepted too
-        assert_helpful(error, "classes")
+def load_with_another_numpy(path, monkeypatch):
+    """Load a file where the same seeds give other numbers."""
+    default_rng = np.random.default_rng
+
+    def another(seed=None):
+        return default_rng(seed + 1 if isinstance(seed, int) else [99, *seed])
+
+    with monkeypatch.context() as patch:
+        patch.setattr(np.random, "default_rng", another)
+        return HMOH.load(path)
+
+
+@pytest.mark.parametrize("multi", [False, True])
+def test_targets_are_those_of_the_file_also_where_numpy_draws_others(multi, tmp_path, monkeypatch):
+    X, y = either_stream(multi, n_labels=8)
+    model = HMOH(6, random_state=0).partial_fit(X, y)
     model.save(tmp_path / "m.npz")
-    loaded = HMOH.load(tmp_path / "m.npz")
+    loaded = load_with_another_numpy(tmp_path / "m.npz", monkeypatch)
+    assert_same(model, loaded, X)
     assert_same(model.partial_fit(X, y), loaded.partial_fit(X, y), X)
 
 
-@pytest.mark.parametrize(
-    "name, value",
-    [
-        ("n_bits", 16),
-        ("n_bits", 4),
-        ("codebook", "ordered"),
-        ("batch_size", 2),
-        ("memory", 9),
-    ],
-)
-def test_a_parameter_changed_on_the_way_cannot_slip_through_a_file(name, value, tmp_path):
-    X, y = stream(n_labels=12)
-    model = HMOH(8, random_state=0).partial_fit(X, y).set_params(**{name: value})
+# ---- damaged files -------------------------------------------------------------------
+
+
+def outcome(path, model, X, y, maps):
+    """Load a damaged file: return "refused" or "works"; any other outcome is an error."""
+    given = maps()
+    before = repr(given)
     try:
-        model.save(tmp_path / "m.npz")
-    except ValueError as error:  # an error at once is accepted too
-        assert_helpful(error, name)
-        assert os.listdir(tmp_path) == []
-    else:
-        loaded = HMOH.load(tmp_path / "m.npz")
-        assert_array_equal(loaded.transform(X), model.transform(X))
-        with pytest.raises(ValueError, match=name):
-            loaded.partial_fit(X, y)
+        loaded = type(model).load(path, feature_map=given)
+    except ValueError as error:
+        assert_helpful(error, str(path))
+        assert repr(given) == before
+        return "refused"
+    has_begun = hasattr(loaded, "targets_")
+    with np.errstate(all="ignore"):
+        try:
+            loaded.partial_fit(X[:1], y[:1])
+            with contextlib.suppress(NotFittedError):
+                loaded.transform(X)
+            loaded.partial_fit(X, y).transform(X)
+        except ValueError:
+            assert not has_begun  # a map may refuse its parameters when it is fitted
+    return "works"
 
 
-def test_a_file_holds_no_pickle_and_keeps_its_name(tmp_path):
-    X, y = stream()
-    HMOH(8, RBF(n_anchors=8)).fit(X, y).save(str(tmp_path / "model"))
-    assert os.listdir(tmp_path) == ["model"]
-    with np.load(tmp_path / "model", allow_pickle=False) as file:
-        assert all(file[name].dtype != object for name in file.files)
-        assert json.loads(file["head"].item())["params"]["n_bits"] == 8
-        assert file["format"].item().startswith("hmoh")
+def write(path, arrays):
+    with open(path, "wb") as file:
+        np.savez(file, **{name: a for name, a in arrays.items() if a is not None})
 
 
-# ---- nothing is forgotten ------------------------------------------------------------
-
-# Attributes that are neither parameters nor saved under their names.
-NOT_SAVED = {
-    "feature_map_",  # saved by the maps themselves
-    "_book",  # saved by the codebook itself
-    "_begun",  # of the parameters, which are saved
-    "_checked",
-    "_lock",
-    "_functions",  # computed from what is saved
-    "_hashing",
-    "_similar",
-    "_counts",
-}
+def converted(a, dtype):
+    """Return the array as another dtype, with zeros where that cannot be."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return a.astype(dtype)
+    except (OverflowError, TypeError, ValueError):
+        return np.zeros(a.shape, dtype)
 
 
-SMALL = {
-    "SketchHash": {"sketch_size": 20},
-    "FROSH": {"sketch_size": 20},
-    "MIHash": {"reservoir": 50},
-    "BSODH": {"batch": 50},
-    "HMOH": {"feature_map": RBF(8)},
-    "HadamardRidge": {"feature_map": RBF(8)},
-}
+def damages(a):
+    """Yield what may be done to an array, and what becomes of it."""
+    yield "gone", None
+    for dtype in ("f2", "f4", "f8", ">f4", "i1", "i8", "u1", "?", "U9", "S9", "c8", "M8[s]", "O"):
+        if dtype != a.dtype:
+            yield dtype, converted(a, dtype)
+    yield "one dimension more", a[None]
+    yield "two", np.stack([a, a])
+    if a.ndim:
+        yield "no rows", a[:0]
+        yield "one row less", a[:-1]
+        yield "rows twice", np.concatenate([a, a])
+    if a.ndim > 1:
+        yield "one column less", a[:, 1:]
+        yield "columns twice", np.tile(a, 2)
+        yield "transposed", a.T
+        yield "Fortran", np.asfortranarray(a)
+    kind = a.dtype.kind
+    values = {"f": [np.nan, np.inf, -np.inf, 1e38, 0], "U": ["", "{}", "[" * 10**5, "x", "9" * 99]}
+    if kind in "iu":
+        values[kind] = [np.iinfo(a.dtype).max, np.iinfo(a.dtype).min, 1, 0]
+    for value in values.get(kind, []):
+        if kind == "U":
+            yield f"{value[:9]!r}", np.full(a.shape, value)
+        elif a.size:
+            b = a.copy()
+            b.flat[-1] = value
+            yield f"{value}", b
+            yield f"all {value}", np.full_like(a, value)
 
 
-@pytest.mark.parametrize("n", [1, 130])  # before anything is learned, and after
-@pytest.mark.parametrize("name", METHODS | BEYOND)
-def test_every_attribute_of_a_model_is_a_parameter_or_saved(name, n, tmp_path):
-    X, y = stream(400, 20)
-    model = (METHODS | BEYOND)[name]("mnist", n_bits=8, random_state=0)
-    model.set_params(warmup=100, **SMALL.get(name, {}))
-    model.partial_fit(X[:n], y[:n])
-    known = {*model.get_params(deep=False), *model._saved, *NOT_SAVED}
-    assert set(vars(model)) <= known
-    model.save(tmp_path / "m.npz")
-    new_map = copy.deepcopy(model.feature_map)
-    loaded = type(model).load(tmp_path / "m.npz", feature_map=new_map)
-    computed = {"_hashing", "_similar", "_counts"}
-    assert set(vars(loaded)) >= set(vars(model)) - computed
-    for part in (slice(n, n + 1), slice(n + 1, 370), slice(370, 371)):
-        model.partial_fit(X[part], y[part])
-        loaded.partial_fit(X[part], y[part])
-    assert set(vars(model)) <= known
-    assert_same_state(model, loaded)
-    assert_array_equal(loaded.transform(X), model.transform(X))
+def has_known_bug(arrays):
+    """Tell whether a file would run into one of the bugs at the end of this file."""
+    steps = arrays.get("model/steps")
+    if steps is not None and steps.dtype.kind == "i" and ((steps < 0) | (steps > 2**60)).any():
+        return True
+    y = arrays.get("waiting/y")
+    if y is None or y.dtype.kind != "U":
+        return False
+    return bool((np.frombuffer(y.tobytes(), np.uint32) > sys.maxunicode).any())
 
 
-def test_every_attribute_of_perceptrons_and_codebook_is_saved():
-    X, y = stream()
-    model = HMOH(8, random_state=0).fit(X, y)
-    bits = model._perceptrons
-    assert {*bits.get_state(), "shape", "memory", "horizons"} == set(vars(bits))
-    book = model._book
-    params = {"n_bits", "kind", "seed"}
-    # All that follows from the targets, the labels, the columns and Wlsh.
-    tables = {"_row_of", "_table", "_given", "_columns", "n_targets", "n_columns"}
-    aligned = {"_is_used", "_aligned"}
-    saved = set(book.get_state()) - {"labels", "targets", "columns"}
-    assert params | tables | aligned | saved == set(vars(book))
+# Where these say "works", the array may have another form.
+FREE = {"head", "waiting/X", "waiting/y", "model/labels"}
+DAMAGED = ["mid-batch", "known strings", "multi aligned", "growing", "list", "rbf", "shift"]
 
 
-# ---- files of the version before -----------------------------------------------------
-
-# Written by the code of commit a4996ed, format "hmoh model 1", after 30 samples. Beside
-# each is what that code gave then, and after the other 30 samples. The value is a
-# function that makes the maps.
-OLD = {
-    "random_rbf": lambda: RBF(),
-    "spread": lambda: None,
-    "spread_open": lambda: None,
-    "multi_label": lambda: None,
-    "warming_up": lambda: RBF(),
-    "hcoh": lambda: None,
-}
-
-
-# The targets of the labels that came last were taken. Since then, such targets are replaced in
-# another way.
-OTHER_NEW_TARGETS = ["spread"]
-
-
-def load_old(name):
-    """Return the model of an old file, and what the old code gave."""
-    method = HCOH if name == "hcoh" else HMOH
-    model = method.load(FILES / f"{name}.npz", feature_map=OLD[name]())
-    with np.load(FILES / f"{name}_expected.npz", allow_pickle=False) as file:
-        return model, dict(file)
-
-
-def assert_as_old(model, expected, when):
-    """Check targets, weights and codes.
-
-    Another processor may round sums in another way. So weights are compared up to
-    rounding, and the bits whose sum is not near 0.
-    """
-    targets = model.targets_ | model.label_set_targets_
-    labels = json.loads(expected[f"{when}_labels"].item())
-    labels = [tuple(key) if isinstance(key, list) else key for key in labels]
-    assert list(targets) == labels
-    assert_array_equal(list(targets.values()), expected[f"{when}_targets"])
-    weights = expected[f"{when}_weights"]
-    assert model.weights_.dtype == weights.dtype
-    assert_allclose(model.weights_, weights, rtol=1e-4, atol=1e-4)
-    X = expected["X"]
-    values = model.decision_function(X)
-    is_clear = abs(values) > 1e-4
-    assert is_clear.mean() > 0.8
-    codes = [model.transform(X), expected[f"{when}_codes"]]
-    bits, old_bits = np.unpackbits(codes, axis=2, bitorder="little", count=model.n_bits)
-    assert_array_equal(bits[is_clear], old_bits[is_clear])
-
-
-@pytest.mark.parametrize("name", OLD)
-def test_a_file_of_the_version_before_loads_and_learning_goes_on(name):
-    model, expected = load_old(name)
-    with np.load(FILES / f"{name}.npz") as file:
-        assert file["format"].item().startswith("hmoh model 1 ")
-    X = expected["X"]
-    y = expected["y"]
-    assert model.n_seen_ == 30
-    if name == "warming_up":
-        with pytest.raises(NotFittedError, match="seen 30 of 40 warm-up samples"):
-            model.transform(X)
-    else:
-        assert_as_old(model, expected, "saved")
-    model.partial_fit(X[30:], y[30:])
-    if name not in OTHER_NEW_TARGETS:
-        assert_as_old(model, expected, "continued")
-
-
-@pytest.mark.parametrize("name", ["spread", "spread_open", "multi_label"])
-def test_integer_features_of_an_old_file_give_the_same_weights_exactly(name):
-    model, expected = load_old(name)
-    assert_array_equal(model.weights_, expected["saved_weights"], strict=True)
-    model.partial_fit(expected["X"][30:], expected["y"][30:])
-    if name not in OTHER_NEW_TARGETS:
-        weights = expected["continued_weights"]
-        assert_array_equal(model.weights_, weights, strict=True)
-
-
-@pytest.mark.parametrize("name", OLD)
-def test_an_old_file_that_is_saved_again_is_a_new_one(name, tmp_path):
-    model, expected = load_old(name)
-    model.save(tmp_path / "new.npz")
-    with np.load(tmp_path / "new.npz") as file:
-        assert file["format"].item() == f"hmoh model 3 {type(model).__name__}"
-    again = type(model).load(tmp_path / "new.npz", feature_map=OLD[name]())
-    model.partial_fit(expected["X"][30:], expected["y"][30:])
-    again.partial_fit(expected["X"][30:], expected["y"][30:])
-    assert_same_state(model, again)
-
-
-@pytest.mark.parametrize("name", ["spread", "spread_open"])
-def test_old_labels_keep_the_form_they_had(name):
-    model, expected = load_old(name)
-    with pytest.raises(ValueError, match=r"strings.*began with integers"):
-        model.partial_fit(expected["X"], expected["y"].astype(str))
-    with pytest.raises(ValueError, match=r"12 columns.*began with integers"):
-        model.partial_fit(expected["X"], np.eye(12, dtype=int)[expected["y"]])
-
-
-# ---- codebooks in files --------------------------------------------------------------
+@pytest.mark.parametrize("n", [2, 33])
+@pytest.mark.parametrize("name", DAMAGED)
+def test_every_damaged_array_is_refused_or_leaves_a_model_that_works(
+    name, n, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(hmoh, "DRAWS", 5)  # each file that is loaded draws again
+    model, X, y, classes, maps = phase(name)
+    model.partial_fit(X[:n], y[:n], classes)
+    arrays = contents(model)
+    path = tmp_path / "bad.npz"
+    for full_name, a in arrays.items():
+        for what, b in damages(a):
+            if has_known_bug(arrays | {full_name: b}):
+                continue
+            write(path, arrays | {full_name: b})
+            found = outcome(path, model, X, y, maps)
+            is_other = b is None or (b.dtype, b.shape) != (a.dtype, a.shape)
+            is_infinite = b is not None and b.dtype.kind == "f" and not np.isfinite(b).all()
+            is_fixed = full_name.startswith("model/") and full_name not in FREE
+            if (is_fixed and is_other) or (is_infinite and not full_name.startswith("map")):
+                assert found == "refused", (full_name, what)
+    for extra in ("x", "model/x", "model/transform", "map9/x", "__class__"):
+        write(path, arrays | {extra: np.arange(3)})
+        assert outcome(path, model, X, y, maps) == "refused", extra
 
 
 @pytest.mark.parametrize(
-    "params",
+    "name, values",
     [
-        {"classes": np.arange(4)},
-        {"n_classes": 4},
-        {"feature_map": RBF(8), "classes": np.arange(4)},
-        {"multi": True},
+        ("n_bits", [0, -8, 7, 9, 1 << 60, "8", True, None, [8]]),
+        ("batch_size", [0, 1.5]),
+        ("memory", ["auto", "ever", 0]),
+        ("codebook", ["plotkin", ["random"], None]),
+        ("learning_rate", [float("nan"), "1", 0]),
+        ("ensemble", [1, None]),
+        ("n_threads", [-1, "2"]),
+        ("warmup", [0, 2.5]),
+        ("n_classes", [0, 1, 1 << 60]),
+        ("random_state", [-1, {"a": 1}]),
+        ("feature_maps", [None]),
+        ("fuse", ["codes"]),
+        ("n_features", [0, 40, 1 << 60, None, "5", 5.0]),
+        ("n_seen", [-1, None, "5", 1.5, 1 << 70]),
+        ("seed", [-1, None, 0.5]),
+        ("form", [["U", 0], ["u", 4], ["i", 1], ["u", 1 << 60], "i0", 7]),
+        ("classes", [{"a": 1}, [[0]], [0, 1, 2, 3.5, 4], "abcd", 7]),
+        ("is_started", [False, None]),
+        ("n_maps", [1, None]),
+        ("params", [[], {}, None]),
+        ("format", ["", None, "hmoh model 3 HMOH", "hmoh model 5 HMOH", "hmoh model 4 HCOH"]),
     ],
-    ids=["classes", "n_classes", "rbf", "multi"],
 )
-def test_loading_a_spread_model_does_not_draw_again(params, tmp_path, monkeypatch):
-    params = dict(params)
-    classes = params.pop("classes", None)
-    X, y = stream(n_labels=12, integer=True)
-    if params.pop("multi", False):
-        y = np.eye(12, dtype=int)[y]
-    else:
-        y[:30] %= 4
-    model = HMOH(6, codebook="spread", random_state=0, **params)
-    model.partial_fit(X[:30], y[:30], classes)
-    model.save(tmp_path / "m.npz")
-
-    def fail(self):
-        raise AssertionError("the search for a spread codebook ran again")
-
-    monkeypatch.setattr(Codebook, "_choose", fail)
-    given = params.get("feature_map")
-    loaded = HMOH.load(tmp_path / "m.npz", feature_map=given and RBF())
-    assert_same(model, loaded, X)
-    n_before = len(model.targets_)
-    # New labels now, more than the columns that are left.
-    model.partial_fit(X[30:], y[30:])
-    loaded.partial_fit(X[30:], y[30:])
-    assert y.ndim == 2 or len(model.targets_) > n_before
-    assert_same(model, loaded, X)
+def test_a_wrong_value_in_the_head_of_a_file_is_refused(name, values, tmp_path):
+    model, X, y, _, maps = phase("plain")
+    arrays = contents(model.fit(X, y))
+    for value in values:
+        head = json.loads(arrays["head"].item())
+        if name in head:
+            head[name] = value
+        else:
+            head["params"][name] = value
+        write(tmp_path / "bad.npz", arrays | {"head": np.array(json.dumps(head))})
+        assert outcome(tmp_path / "bad.npz", model, X, y, maps) == "refused", value
 
 
-@pytest.mark.parametrize("n_bits", [4, 6])
-@pytest.mark.parametrize("kind", ["random", "ordered", "spread"])
-def test_a_new_class_after_loading_gets_the_target_it_would_have_got(kind, n_bits, tmp_path):
-    X = np.eye(20)
-    y = np.arange(20)
-    for n in range(1, 20):
-        model = HMOH(n_bits, codebook=kind, random_state=0).partial_fit(X[:n], y[:n])
-        model.save(tmp_path / "m.npz")
-        loaded = HMOH.load(tmp_path / "m.npz")
-        new = model.partial_fit(X[n:], y[n:]).targets_
-        assert plain(loaded.partial_fit(X[n:], y[n:]).targets_) == plain(new)
-
-
-# ---- damaged and foreign files -------------------------------------------------------
-
-
-def saved(tmp_path, **params):
-    X, y = stream()
-    HMOH(8, random_state=0, **params).fit(X, y).save(tmp_path / "model.npz")
-    return tmp_path / "model.npz"
-
-
-def assert_not_loaded(path, kind=HMOH):
-    def load():
-        with pytest.raises(ValueError) as caught:
-            kind.load(path)
-        assert_helpful(caught.value, str(path))
-
-    load()
-    gc.collect()  # a file left open warns here
-
-
-@pytest.mark.parametrize("share", [0, 0.001, 0.01, 0.1, 0.3, 0.5, 0.7, 0.9, 0.99, 0.999])
-def test_a_cut_file_is_a_value_error(tmp_path, share):
-    path = saved(tmp_path)
-    content = path.read_bytes()
-    path.write_bytes(content[: int(share * len(content))])
-    assert_not_loaded(path)
-
-
-def test_a_damaged_file_is_a_value_error(tmp_path):
-    path = saved(tmp_path)
-    content = bytearray(path.read_bytes())
-    # The text of the format, whose checksum is then wrong.
-    at = content.index("hmoh".encode("utf-32-le"))
-    content[at] ^= 1
-    path.write_bytes(content)
-    assert_not_loaded(path)
-
-
-def test_a_foreign_file_is_a_value_error(tmp_path):
-    path = tmp_path / "foreign"
-    path.write_text("n_bits: 8\n")
-    assert_not_loaded(path)
-    with open(path, "wb") as file:
-        np.save(file, np.arange(10))
-    assert_not_loaded(path)
-    with open(path, "wb") as file:
-        np.savez(file, a=np.arange(10))
-    assert_not_loaded(path)
-    with open(path, "wb") as file:
-        np.savez(file, format=np.array([{"a": 1}], object))
-    assert_not_loaded(path)
-    with open(path, "wb") as file:
-        pickle.dump({"a": 1}, file)
-    assert_not_loaded(path)
-
-
-def test_a_file_of_another_version_or_class_is_a_value_error(tmp_path):
+def test_a_file_of_another_version_or_class_is_refused_by_name(tmp_path):
     class Other(HMOH):
         pass
 
-    path = saved(tmp_path)
-    assert_not_loaded(path, Other)
-    with np.load(path) as file:
-        arrays = dict(file)
-    for version in ("0", "4", "33"):
-        changed = str(arrays["format"]).replace("3", version)
-        np.savez(path, **arrays | {"format": np.array(changed)})
-        assert_not_loaded(path)
+    model = HMOH(8).fit(*stream())
+    arrays = contents(model)
+    head = arrays["head"].item().replace("hmoh model 4", "hmoh model 3")
+    write(tmp_path / "m.npz", arrays | {"head": np.array(head)})
+    with pytest.raises(ValueError) as caught:
+        HMOH.load(tmp_path / "m.npz")
+    assert_helpful(caught.value, "hmoh model 3 HMOH", "hmoh model 4 HMOH")
+    model.save(tmp_path / "m.npz")
+    with pytest.raises(ValueError) as caught:
+        Other.load(tmp_path / "m.npz")
+    assert_helpful(caught.value, "hmoh model 4 HMOH", "hmoh model 4 Other")
 
 
-@pytest.mark.parametrize(
-    "gone",
-    [
-        "head",
-        "model/n_seen_",
-        "model/perceptrons_W",
-        "model/codebook_targets",
-        "model/codebook_rng",
-    ],
-)
-def test_a_file_that_lacks_something_is_a_value_error(tmp_path, gone):
-    path = saved(tmp_path)
-    with np.load(path) as file:
-        arrays = dict(file)
-    arrays.pop(gone)
-    np.savez(path, **arrays)
-    assert_not_loaded(path)
+def damaged_bytes(raw, rng):
+    """Return the bytes with one place damaged."""
+    at = int(rng.integers(len(raw)))
+    length = int(rng.integers(1, 9))
+    how = rng.integers(5)
+    new = [b"", bytes(length), rng.bytes(length), rng.bytes(length), raw[at : at + 1]][how]
+    if how == 4:  # a single bit
+        new = bytes([raw[at] ^ 1 << int(rng.integers(8))])
+        length = 1
+    return raw[:at] if how == 0 and rng.random() < 0.3 else raw[:at] + new + raw[at + length :]
 
 
-def test_a_missing_file_is_reported_as_missing(tmp_path):
-    with pytest.raises(FileNotFoundError):
-        HMOH.load(tmp_path / "none.npz")
+def damaged_array(arrays, rng):
+    """Return the arrays, with a valid checksum, but some bytes of one of them damaged."""
+    name = sorted(arrays)[rng.integers(len(arrays))]
+    a = arrays[name]
+    raw = damaged_bytes(a.tobytes(), rng)[: a.nbytes].ljust(a.nbytes, b"\0") if a.nbytes else b""
+    return arrays | {name: np.frombuffer(raw, a.dtype).reshape(a.shape)}
 
 
-# ---- maps in files -------------------------------------------------------------------
+# numpy leaves a file that is no archive open, which is one of the bugs at the end of this file.
+may_leave_it_open = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+
+
+def damage_randomly(n, tmp_path):
+    rng = np.random.default_rng(n)
+    counts = {"refused": 0, "works": 0}
+    saved = []
+    for name in DAMAGED:
+        model, X, y, classes, maps = phase(name)
+        model.partial_fit(X[:33], y[:33], classes).save(tmp_path / "good.npz")
+        raw = (tmp_path / "good.npz").read_bytes()
+        saved.append((raw, contents(model), (model, X, y, maps)))
+    path = tmp_path / "bad.npz"
+    for i in range(n):
+        raw, arrays, rest = saved[i % len(saved)]
+        if rng.random() < 0.5:
+            path.write_bytes(damaged_bytes(raw, rng))
+        else:
+            arrays = damaged_array(arrays, rng)
+            if has_known_bug(arrays):
+                continue
+            write(path, arrays)
+        try:
+            counts[outcome(path, *rest)] += 1
+        except Exception as error:
+            raise AssertionError(f"damage {i} of {n}") from error
+    assert counts["refused"] > n / 2
+    assert counts["works"] > 0
+
+
+@may_leave_it_open
+def test_damaged_bytes_are_refused_or_leave_a_model_that_works(tmp_path):
+    damage_randomly(80 if JIT_IS_OFF else 400, tmp_path)
+
+
+@pytest.mark.slow
+@may_leave_it_open
+def test_ten_thousand_damages_of_bytes(tmp_path):
+    damage_randomly(10_000, tmp_path)
+
+
+def with_method(raw, method):
+    """Return an archive whose entries claim to be compressed."""
+    raw = bytearray(raw)
+    for mark, place in ((b"PK\x03\x04", 8), (b"PK\x01\x02", 10)):
+        at = raw.find(mark)
+        while at >= 0:
+            raw[at + place] = method
+            at = raw.find(mark, at + 1)
+    return bytes(raw)
+
+
+ARCHIVES = {
+    "empty": lambda raw: b"",
+    "text": lambda raw: b"n_bits: 8\n",
+    "pickle": lambda raw: pickle.dumps({"a": 1}),
+    "array": lambda raw: b"\x93NUMPY" + raw,
+    "half": lambda raw: raw[: len(raw) // 2],
+    "without its beginning": lambda raw: raw[1000:],
+    "deflated": lambda raw: with_method(raw, zipfile.ZIP_DEFLATED),
+    "lzma": lambda raw: with_method(raw, zipfile.ZIP_LZMA),
+    "unknown method": lambda raw: with_method(raw, 99),
+    "another shape": lambda raw: raw.replace(b"(8, 16)", b"(9**9)"),
+}
+
+
+@may_leave_it_open
+@pytest.mark.parametrize("name", ARCHIVES)
+def test_a_foreign_or_broken_archive_is_a_value_error(name, tmp_path):
+    model, X, y, _, maps = phase("plain")
+    path = tmp_path / "bad.npz"
+    model.fit(X, y).save(path)
+    raw = path.read_bytes()
+    path.write_bytes(ARCHIVES[name](raw))
+    assert path.read_bytes() != raw
+    assert outcome(path, model, X, y, maps) == "refused"
+
+
+def test_a_memory_error_while_a_file_is_read_is_a_value_error(tmp_path, monkeypatch):
+    HMOH(8).fit(*stream()).save(tmp_path / "m.npz")
+
+    def fail(*args, **kwargs):
+        raise MemoryError("Unable to allocate 9 TiB")
+
+    monkeypatch.setattr(np, "load", fail)
+    with pytest.raises(ValueError) as caught:
+        HMOH.load(tmp_path / "m.npz")
+    assert_helpful(caught.value, "MemoryError", "9 TiB")
+
+
+# ---- maps ----------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
     "saved_with, loaded_with",
     [
         (RBF(8), None),
-        ([UnitLength(), RBF(8)], RBF(8)),
+        (RBF(8), RBF),
+        (RBF(8), Affine()),
         (RBF(8), [UnitLength(), RBF(8)]),
-        (None, RBF(8)),
         (RBF(8), UnitLength()),
+        (None, RBF(8)),
+        ([UnitLength(), RBF(8)], RBF(8)),
         ([UnitLength(), RBF(8)], [RBF(8), UnitLength()]),
     ],
+    ids=str,
 )
-def test_maps_that_do_not_fit_the_file_are_an_error(tmp_path, saved_with, loaded_with):
-    path = saved(tmp_path, feature_map=saved_with)
+def test_maps_that_do_not_fit_the_file_are_an_error(saved_with, loaded_with, tmp_path):
+    HMOH(8, saved_with, warmup=20).fit(*stream()).save(tmp_path / "m.npz")
     with pytest.raises(ValueError) as caught:
-        HMOH.load(path, feature_map=loaded_with)
-    assert_helpful(caught.value)
-    if loaded_with is None:
-        assert "feature_map=RBF()" in str(caught.value)
+        HMOH.load(tmp_path / "m.npz", feature_map=loaded_with)
+    assert_helpful(caught.value, str(tmp_path / "m.npz"), "feature_map=RBF()")
 
 
-@pytest.mark.parametrize("loaded_with", [RBF, Affine(), StandardScaler()])
-def test_a_map_that_cannot_be_filled_is_an_error(tmp_path, loaded_with):
-    path = saved(tmp_path, feature_map=RBF(8))
-    with pytest.raises(TypeError) as caught:
-        HMOH.load(path, feature_map=loaded_with)
-    assert_helpful(caught.value, "RBF()" if loaded_with is RBF else "set_state")
+def test_a_loaded_model_does_not_share_the_map_it_was_given(tmp_path):
+    X, y = stream()
+    HMOH(8, RBF(8)).fit(X, y).save(tmp_path / "m.npz")
+    given = RBF()
+    loaded = HMOH.load(tmp_path / "m.npz", feature_map=given)
+    assert vars(given) == vars(RBF())
+    codes = loaded.transform(X)
+    given.set_params(n_anchors=8).fit(-X)
+    assert_array_equal(loaded.transform(X), codes)
 
 
-@pytest.mark.parametrize(
-    "saved_with, way",
-    [
-        (None, "leave feature_map out."),
-        ([RBF(8)], "pass a list of 1 new maps."),
-        ([UnitLength(), RBF(8)], "pass a list of 2 new maps."),
-    ],
-)
-def test_a_file_without_a_map_or_with_a_list_says_what_to_pass(tmp_path, saved_with, way):
-    path = saved(tmp_path, feature_map=saved_with)
-    with pytest.raises(ValueError) as caught:
-        HMOH.load(path, feature_map=RBF(8))
-    assert str(caught.value).endswith(way)
-
-
-class Stateless:
-    """A map that has nothing to save."""
-
-    n_warmup = 1
-
-    def fit(self, X):
-        return self
-
-    def transform(self, X):
-        return 2 * X
+class Odd(Shift):
+    """A map whose state no file can keep."""
 
     def get_state(self):
-        return {}
-
-    def set_state(self, state):
-        assert not state
+        return {"inner": None}
 
 
-def test_a_map_without_state_can_be_saved(tmp_path):
+@pytest.mark.parametrize("part", [Affine(), Odd()], ids=["no state", "an object"])
+@pytest.mark.parametrize("n", [5, 60])
+def test_a_map_that_cannot_be_saved_is_an_error_and_writes_nothing(part, n, tmp_path):
     X, y = stream()
-    model = HMOH(8, Stateless(), random_state=0).fit(X, y)
-    model.save(tmp_path / "m.npz")
-    assert_same(model, HMOH.load(tmp_path / "m.npz", feature_map=Stateless()), X)
-
-
-def test_a_map_that_cannot_be_saved_is_a_type_error_and_writes_nothing(tmp_path):
-    X, y = stream()
-    model = HMOH(8, [UnitLength(), Affine()], warmup=20).fit(X, y)
-    with pytest.raises(TypeError, match="get_state"):
+    model = HMOH(8, [UnitLength(), part], warmup=20).partial_fit(X[:n], y[:n])
+    with pytest.raises((TypeError, ValueError)) as caught:
         model.save(tmp_path / "m.npz")
+    assert_helpful(caught.value)
     assert os.listdir(tmp_path) == []
 
 
-def test_a_state_that_needs_pickle_is_refused(tmp_path):
-    class Odd(Stateless):
-        def get_state(self):
-            return {"inner": None}
-
-    X, y = stream()
-    model = HMOH(8, Odd()).fit(X, y)
-    with pytest.raises((TypeError, ValueError)):
-        model.save(tmp_path / "m.npz")
-    assert os.listdir(tmp_path) == []
-
-
-def test_an_unfitted_model_cannot_be_saved(tmp_path):
+def test_what_could_not_be_loaded_is_not_saved(tmp_path):
     with pytest.raises(NotFittedError):
         HMOH().save(tmp_path / "m.npz")
+    X, y = stream()
+    model = HMOH(8, random_state=0).fit(X, y)
+    with np.errstate(all="ignore"):
+        for _ in range(99):
+            model.partial_fit(X * np.float32(1e37), (y + 1) % 4)
+        assert not np.isfinite(model.weights_).all()
+    with pytest.raises(ValueError) as caught:
+        model.save(tmp_path / "m.npz")
+    assert_helpful(caught.value, "model/", "learn from")
     assert os.listdir(tmp_path) == []
 
 
 # ---- writing -------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("broken", [(np, "savez"), (os, "replace")])
-@pytest.mark.parametrize("error", [OSError, KeyboardInterrupt])
+@pytest.mark.parametrize("broken", [(np, "savez"), (os, "replace")], ids=["write", "replace"])
+@pytest.mark.parametrize("error", [OSError, KeyboardInterrupt, MemoryError])
 def test_a_failing_save_leaves_the_old_file_and_no_other(tmp_path, monkeypatch, broken, error):
-    path = saved(tmp_path)
+    path = tmp_path / "model.npz"
+    X, y = stream()
+    model = HMOH(8).fit(X, y)
+    model.save(path)
     before = path.read_bytes()
 
     def fail(file, *args, **kwargs):
-        if hasattr(file, "write"):
-            file.write(b"half")
-        raise error("disk full")
+        raise error(28, "disk full")
 
-    X, y = stream(seed=1)
-    model = HMOH(8).fit(X, y)
     monkeypatch.setattr(*broken, fail)
-    with pytest.raises(error, match="disk full"):
-        model.save(path)
-    monkeypatch.undo()
+    with pytest.raises(error):
+        model.partial_fit(X, y).save(path)
     assert path.read_bytes() == before
     assert os.listdir(tmp_path) == ["model.npz"]
 
 
-def test_a_missing_folder_is_named_not_the_temporary_file(tmp_path):
+def test_a_missing_file_or_folder_is_named_not_the_temporary_file(tmp_path):
     with pytest.raises(FileNotFoundError) as caught:
         HMOH(8).fit(*stream()).save(tmp_path / "none" / "model.npz")
     assert_helpful(caught.value, str(tmp_path / "none"), "model.npz")
     assert ".tmp" not in str(caught.value)
+    with pytest.raises(FileNotFoundError):
+        HMOH.load(tmp_path / "none.npz")
 
 
-def test_a_sample_may_have_all_labels_before_its_model_is_saved(tmp_path):
-    X = np.eye(3)
-    Y = np.array([[1, 0, 0], [0, 1, 1], [1, 1, 1]])
-    model = HMOH(8, random_state=0).partial_fit(X, Y)
-    model.save(tmp_path / "model.npz")
-    loaded = HMOH.load(tmp_path / "model.npz")
-    assert plain(loaded.label_set_targets_) == plain(model.label_set_targets_)
-    assert (0, 1, 2) in loaded.label_set_targets_
+def run(script, *arguments):
+    """Run a script in a new process, and return the words that it printed."""
+    env = os.environ | {"PYTHONPATH": str(ROOT)}
+    command = [sys.executable, "-c", script, *map(str, arguments)]
+    done = subprocess.run(command, env=env, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
 
 
-def test_a_loaded_model_does_not_share_the_map_it_was_given(tmp_path):
-    path = saved(tmp_path, feature_map=RBF(8))
-    given = RBF()
-    a = HMOH.load(path, feature_map=given)
-    codes = a.transform(stream()[0])
-    assert vars(given) == vars(RBF())
-    given.set_params(n_anchors=8).fit(stream(seed=5)[0])
-    assert_array_equal(a.transform(stream()[0]), codes)
+MODELS = """
+import os, random, signal, sys, time
+from pathlib import Path
+import numpy as np
+from hmoh import HMOH
+folder = Path(sys.argv[1])
+path = folder / "model.npz"
+X = np.random.default_rng(0).normal(size=(8, 400))
+models = [HMOH(64, random_state=0).fit(X[:n], np.arange(n) % 4) for n in (4, 8)]
+weights = {model.n_seen_: model.weights_ for model in models}
+models[0].save(path)
+"""
+# A process that saves two models in turn is killed again and again.
+KILLED = """
+rng = random.Random(0)
+found = set()
+for _ in range(25):
+    child = os.fork()
+    if child == 0:
+        while True:
+            for model in models:
+                model.save(path)
+    time.sleep(rng.uniform(0.001, 0.02))
+    os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+    loaded = HMOH.load(path)
+    assert np.array_equal(loaded.weights_, weights[loaded.n_seen_])
+    found.add(loaded.n_seen_)
+n_broken = 0
+for temporary in folder.glob("*.tmp"):
+    try:
+        HMOH.load(temporary)
+    except ValueError:
+        n_broken += 1
+assert [file.name for file in folder.glob("*.npz")] == ["model.npz"]
+print(len(found), n_broken)
+"""
+# No file can grow beyond so many bytes, as on a full disk.
+FULL = """
+import resource
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)  # it would kill the process
+old = path.read_bytes()
+for size in (0, 100, 10_000, len(old) // 2, len(old) - 300, len(old) - 10):
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, resource.RLIM_INFINITY))
+    try:
+        models[1].save(path)
+    except OSError as error:
+        print(error)
+    assert path.read_bytes() == old
+    assert list(folder.iterdir()) == [path]
+resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+models[1].save(path)
+assert np.array_equal(HMOH.load(path).weights_, weights[8])
+"""
+needs_unix = pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such signals")
+
+
+@needs_jit
+@needs_unix
+def test_a_save_that_is_killed_leaves_the_old_or_the_new_model(tmp_path):
+    n_models, n_broken = map(int, run(MODELS + KILLED, tmp_path).split())
+    # Both models were found. Some kills came in the middle of a file.
+    assert n_models == 2
+    assert n_broken > 0
+
+
+@needs_jit
+@needs_unix
+def test_a_full_disk_leaves_the_old_model_and_says_what_to_do(tmp_path):
+    errors = run(MODELS + FULL, tmp_path).splitlines()
+    assert len(errors) == 6
+    for error in errors:
+        assert_helpful(error, str(tmp_path / "model.npz"), "too large", "space")
+
+
+# ---- bugs ----------------------------------------------------------------------------
+
+
+@pytest.mark.xfail(strict=True, reason="targets of no labels are saved as (0,), not (0, n_bits)")
+def test_a_model_whose_first_batch_waits_can_be_loaded(tmp_path):
+    X, y = stream()
+    model = HMOH(8, batch_size=7, random_state=0).partial_fit(X[:1], y[:1])
+    model.save(tmp_path / "m.npz")
+    loaded = HMOH.load(tmp_path / "m.npz")
+    assert_same_state(model.partial_fit(X, y), loaded.partial_fit(X, y))
+
+
+@pytest.mark.xfail(
+    strict=True, reason="the codebook does not know the targets of the file as given"
+)
+def test_new_labels_get_unused_targets_also_where_numpy_draws_others(tmp_path, monkeypatch):
+    model = HMOH(4, random_state=0).partial_fit(np.eye(8), np.arange(8))
+    model.save(tmp_path / "m.npz")
+    loaded = load_with_another_numpy(tmp_path / "m.npz", monkeypatch)
+    loaded.partial_fit(np.eye(8), np.arange(8, 16))
+    assert len({target.tobytes() for target in loaded.targets_.values()}) == 16
+
+
+@pytest.mark.xfail(strict=True, raises=OverflowError, reason="the number of steps is not checked")
+@pytest.mark.parametrize("steps", [-(2**63), 2**63 - 1])
+def test_a_number_of_steps_that_cannot_go_on_is_refused(steps, tmp_path):
+    model, X, y, _, maps = phase("growing")
+    arrays = contents(model.partial_fit(X, y))
+    write(tmp_path / "bad.npz", arrays | {"model/steps": np.array([steps])})
+    assert outcome(tmp_path / "bad.npz", model, X, y, maps) == "refused"
+
+
+@pytest.mark.xfail(strict=True, raises=SystemError, reason="labels that wait are not looked at")
+def test_waiting_labels_that_are_no_characters_are_refused(tmp_path):
+    model, X, y, classes, maps = phase("known strings")
+    arrays = contents(model.partial_fit(X[:2], y[:2], classes))
+    labels = arrays["waiting/y"]
+    raw = np.zeros((2, labels.itemsize // 4), np.uint32)
+    raw[:, 0] = 1 << 30
+    write(tmp_path / "bad.npz", arrays | {"waiting/y": raw.view(labels.dtype)[:, 0]})
+    assert outcome(tmp_path / "bad.npz", model, X, y, maps) == "refused"
+
+
+@pytest.mark.xfail(strict=True, raises=OSError, reason="bz2 raises an OSError without a number")
+def test_an_archive_that_claims_to_be_compressed_by_bzip2_is_a_value_error(tmp_path):
+    model, X, y, _, maps = phase("plain")
+    model.fit(X, y).save(tmp_path / "m.npz")
+    raw = (tmp_path / "m.npz").read_bytes()
+    (tmp_path / "bad.npz").write_bytes(with_method(raw, zipfile.ZIP_BZIP2))
+    assert outcome(tmp_path / "bad.npz", model, X, y, maps) == "refused"
+
+
+@pytest.mark.xfail(strict=True, reason="np.load(path) leaves the file open; pass it an open file")
+def test_a_file_that_is_no_archive_is_closed(tmp_path):
+    path = tmp_path / "bad.npz"
+    path.write_bytes(b"PK\x03\x04 and nothing else")
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        with contextlib.suppress(ValueError):
+            HMOH.load(path)
+        gc.collect()
+    assert not caught

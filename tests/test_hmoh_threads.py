@@ -1,26 +1,42 @@
-"""HMOH in threads and processes, and when its loops are compiled."""
+"""HMOH in threads and processes, and through signals: everybody sees one whole state."""
 
+import copy
 import multiprocessing
 import os
+import pickle
 import subprocess
 import sys
+import threading
+import time
+from bisect import bisect_left
 from concurrent.futures import ThreadPoolExecutor
 
-import joblib
 import numpy as np
 import pytest
-from helpers import ROOT, assert_same, stream
+from helpers import (
+    ROOT,
+    assert_same_state,
+    needs_jit,
+    stream,
+)
 from numpy.testing import assert_array_equal
 
 import hmoh
-from hmoh import HMOH
+from hmoh import HMOH, Codebook
 from kernels import RBF
 
-# ---- threads -------------------------------------------------------------------------
+needs_signals = pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such signals")
 
 
-def assert_threads_agree(monkeypatch, X, y, n_bits, counts):
-    serial = HMOH(n_bits, n_threads=1, random_state=0).fit(X, y)
+# ---- threads that learn --------------------------------------------------------------
+
+
+@needs_jit
+@pytest.mark.parametrize("batch_size", [1, 4])
+def test_the_result_does_not_depend_on_the_number_of_threads(batch_size, monkeypatch):
+    X, y = stream(6000, 8)
+    params = {"batch_size": batch_size, "memory": 70, "random_state": 0}
+    serial = HMOH(60, n_threads=1, **params).partial_fit(X, y).partial_fit(X, y)
     started = []
 
     def noted_pool(n):
@@ -28,98 +44,39 @@ def assert_threads_agree(monkeypatch, X, y, n_bits, counts):
         return ThreadPoolExecutor(n)
 
     monkeypatch.setattr(hmoh, "ThreadPoolExecutor", noted_pool)
-    for n in counts:
-        model = HMOH(n_bits, n_threads=n, random_state=0).fit(X, y)
-        assert_same(serial, model, X)
-    # With less work there would be fewer threads.
-    assert started == counts
+    for n in (2, 3, 8):
+        model = HMOH(60, n_threads=n, **params).partial_fit(X, y).partial_fit(X, y)
+        assert_same_state(serial, model.set_params(n_threads=1))
+    # There is work for 4 threads, in each of the two calls.
+    assert started == [2, 2, 3, 3, 4, 4]
 
 
-def test_result_does_not_depend_on_the_number_of_threads(monkeypatch):
-    X, y = stream(2100, 8)
-    assert_threads_agree(monkeypatch, X, y, 60, [2])
-
-
-@pytest.mark.slow
-def test_result_does_not_depend_on_a_large_number_of_threads(monkeypatch):
-    X, y = stream(8000, 16)
-    assert_threads_agree(monkeypatch, X, y, 60, [2, 3, 5, 8])
-
-
-@pytest.mark.parametrize("n_threads", [1, 2, 3, 9])
-@pytest.mark.parametrize("batch", [1, 4])
-def test_steps_are_counted_once_however_many_threads_learn(batch, n_threads):
-    Z, y = stream(10, 3)
-    C = np.random.default_rng(0).choice([-1, 1], size=(4, 24)).astype(np.float32)
-    samples = (Z, y, C, batch)
-    bits = hmoh.Perceptrons(24, 3, None)
-    bits.learn(*samples, n_threads)
-    # 10 samples are 10 steps, or 2 full batches of 4 and one of 2.
-    assert bits.get_state()["steps"] == (10 if batch == 1 else 3)
-    serial = hmoh.Perceptrons(24, 3, None)
-    serial.learn(*samples)
-    assert_array_equal(bits.average(), serial.average())
-    assert np.ptp(bits.average()) > 0
-
-
-def test_the_number_of_cores_is_not_needed(monkeypatch):
+def test_the_number_of_cores_need_not_be_known(monkeypatch):
     X, y = stream()
     expected = HMOH(60, n_threads=1, random_state=0).fit(X, y)
     # As on a system that tells neither which cores may be used nor how many there are.
     monkeypatch.delattr(os, "sched_getaffinity", raising=False)
     for n_cores in (None, 2):
         monkeypatch.setattr(os, "cpu_count", lambda: n_cores)
-        assert_same(HMOH(60, random_state=0).fit(X, y), expected, X)
+        model = HMOH(60, random_state=0).fit(X, y)
+        assert_array_equal(model.weights_, expected.weights_)
 
 
-def test_encoding_from_several_threads_at_once_agrees():
-    X, y = stream(500)
-    model = HMOH(32, RBF(n_anchors=20), random_state=0).fit(X, y)
-    parts = [X[start:] for start in range(32)]
-    expected = [model.transform(part) for part in parts]
-    with ThreadPoolExecutor(8) as pool:
-        together = list(pool.map(model.transform, parts))
-    for codes, alone in zip(together, expected, strict=True):
-        assert_array_equal(codes, alone)
-
-
-def test_models_learn_in_several_threads_at_once():
+def test_models_learn_and_encode_in_several_threads_at_once():
     X, y = stream(200)
+    model = HMOH(16, RBF(20), random_state=9).fit(X, y)
 
-    def weights(seed):
-        return HMOH(16, random_state=seed).fit(X, y).weights_
+    def codes(seed):
+        learned = HMOH(16, RBF(20), random_state=seed).fit(X, y).transform(X)
+        return np.vstack([learned, model.transform(X[seed:])])
 
     with ThreadPoolExecutor(4) as pool:
-        together = list(pool.map(weights, range(8)))
+        together = list(pool.map(codes, range(8)))
     for seed in range(8):
-        assert_array_equal(weights(seed), together[seed])
+        assert_array_equal(codes(seed), together[seed])
 
 
 # ---- processes -----------------------------------------------------------------------
-
-
-def test_joblib_workers_agree():
-    X, y = stream()
-    model = HMOH(16, RBF(n_anchors=8), random_state=0).fit(X, y)
-    with joblib.parallel_config("loky", n_jobs=2):
-        codes = joblib.Parallel()(joblib.delayed(model.transform)(X) for _ in range(3))
-    for part in codes:
-        assert_array_equal(part, model.transform(X))
-
-
-def test_joblib_workers_take_the_file_pasted_into_a_script(tmp_path):
-    """As in a notebook cell, a worker has no module to import. All code is sent by cloudpickle."""
-    script = """
-from joblib import Parallel, delayed
-
-def learn(seed):
-    return HMOH(8, random_state=seed).fit(np.eye(4), range(4)).weights_
-
-for weights in Parallel(2)([delayed(learn)(0)] * 3):
-    assert np.array_equal(weights, learn(0))
-"""
-    (tmp_path / "pasted.py").write_text((ROOT / "hmoh.py").read_text() + script)
-    subprocess.run([sys.executable, "pasted.py"], cwd=tmp_path, check=True)
 
 
 def learn(X, y):
@@ -129,19 +86,312 @@ def learn(X, y):
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 @pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
 def test_learning_and_encoding_after_a_fork_agree():
-    X, y = stream(2000, 8)
+    X, y = stream(600, 30)
     expected = learn(X, y)  # with threads
     with multiprocessing.get_context("fork").Pool(1) as pool:
         assert_array_equal(pool.apply_async(learn, (X, y)).get(timeout=60), expected)
 
 
-# ---- compilation ---------------------------------------------------------------------
+def test_joblib_workers_take_the_file_pasted_into_a_script(tmp_path):
+    """As in a notebook cell, a worker has no module to import. All code is sent by cloudpickle."""
+    script = """
+from joblib import Parallel, delayed
+
+def learn(model):
+    return model.partial_fit(np.eye(4), range(4)).weights_
+
+model = HMOH(8, random_state=0).fit(np.eye(4), range(4))
+for weights in Parallel(2)([delayed(learn)(model)] * 3):
+    assert np.array_equal(weights, learn(HMOH(8, random_state=0).fit(np.eye(4), range(4))))
+"""
+    (tmp_path / "pasted.py").write_text((ROOT / "hmoh.py").read_text() + script)
+    env = os.environ | {"NUMBA_DISABLE_JIT": "1"}
+    subprocess.run([sys.executable, "pasted.py"], cwd=tmp_path, env=env, check=True)
+
+
+# ---- readers beside a learner --------------------------------------------------------
+
+
+def live_calls(n_calls, d):
+    """Return the calls of a stream: single samples, some chunks, new labels."""
+    X, y = stream(n_calls + 70, d, integer=True)
+    calls = []
+    for i in range(n_calls):
+        n_rows = 70 if i % 97 == 50 else 1
+        labels = y[i : i + n_rows].copy()
+        if i % 31 == 30:
+            labels[0] = i  # a new label
+        calls.append((X[i : i + n_rows], labels))
+    return calls
+
+
+def seen_in_copy(model):
+    """Return all that must belong to one state."""
+    return (model.n_seen_, model.n_steps_, len(model.targets_), model.weights_.tobytes())
+
+
+READS = {
+    "transform": lambda model, X: model.transform(X).tobytes(),
+    "decision_function": lambda model, X: model.decision_function(X).tobytes(),
+    "weights": lambda model, X: model.weights_.tobytes(),
+    "pickle": lambda model, X: seen_in_copy(pickle.loads(pickle.dumps(model))),
+    "copy": lambda model, X: seen_in_copy(copy.copy(model)),
+    "targets": lambda model, X: len(model.targets_),
+}
+
+
+def assert_reads_are_states(read, n_calls, n_reads, d=24, n_bits=24, **params):
+    """Check that what one thread reads while another learns are states between two calls."""
+    calls = live_calls(n_calls, d)
+    probe = np.concatenate([X for X, _ in calls[1:13]])
+    begin = HMOH(n_bits, random_state=0, **params).partial_fit(*calls[0])
+    twin = copy.copy(begin)
+    places = {read(twin, probe): [0]}
+    for i, call in enumerate(calls[1:], start=1):
+        places.setdefault(read(twin.partial_fit(*call), probe), []).append(i)
+    model = copy.copy(begin)
+    ends = []
+    errors = []
+
+    def write():
+        try:
+            for i, call in enumerate(calls[1:]):
+                model.partial_fit(*call)
+                # Now and then it waits for the reader, so that none is done before the other.
+                while i % (n_calls // 20) == 0 and len(reads) < n_reads * i // n_calls:
+                    time.sleep(1e-4)
+        except BaseException as caught:
+            errors.append(caught)
+        ends.append(True)
+
+    writer = threading.Thread(target=write, daemon=True)
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    reads = []
+    try:
+        writer.start()
+        while not ends or len(reads) < n_reads:
+            reads.append(read(model, probe))
+        writer.join()
+    finally:
+        sys.setswitchinterval(interval)
+    assert not errors
+    # A state may look like another one. So each read is the first state that it can be.
+    now = 0
+    states = set()
+    for one in reads:
+        known = places.get(one, [])
+        at = bisect_left(known, now)
+        assert at < len(known), "this is no state, or one before the last that was read"
+        now = known[at]
+        states.add(now)
+    assert len(states) > 2
+    assert_same_state(twin, model)
+
+
+@needs_jit
+@pytest.mark.parametrize("read", READS)
+@pytest.mark.parametrize("params", [{"memory": 7}, {"ensemble": False}], ids=["memory", "last"])
+def test_a_reader_sees_the_states_between_calls_in_their_order(read, params):
+    assert_reads_are_states(READS[read], 1000, 200, **params)
+
+
+@needs_jit
+@pytest.mark.slow
+def test_a_hundred_thousand_reads_beside_as_many_updates():
+    assert_reads_are_states(READS["transform"], 100_000, 100_000, d=8, n_bits=32, memory=50)
+
+
+@needs_jit
+def test_a_saved_file_is_a_state_between_calls(tmp_path):
+    def read(model, X):
+        model.save(tmp_path / "m.npz")
+        return seen_in_copy(HMOH.load(tmp_path / "m.npz"))
+
+    assert_reads_are_states(read, 600, 50)
+
+
+@needs_jit
+def test_a_reader_beside_fit_and_single_samples_sees_whole_states():
+    X, y = stream(200, 60, integer=True)
+
+    def weights(model):
+        """Yield the weights after each call of a stream."""
+        yield model.fit(X[:100], y[:100]).weights_.tobytes()
+        for i in range(100, 200):
+            yield model.partial_fit(X[i : i + 1], y[i : i + 1]).weights_.tobytes()
+
+    known = set(weights(HMOH(64, random_state=0)))
+    model = HMOH(64, random_state=0).fit(X[:100], y[:100])
+    ends = []
+
+    def write():
+        for _ in range(20):
+            list(weights(model))
+        ends.append(True)
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    reads = set()
+    while not ends:
+        reads.add(model.weights_.tobytes())
+    writer.join()
+    assert reads <= known and len(reads) > 5
+
+
+@needs_jit
+def test_encoding_does_not_wait_for_a_long_call():
+    X, y = stream(200_000, 32, integer=True)
+    model = HMOH(64, n_threads=1, random_state=0).partial_fit(X[:100], y[:100])
+    expected = model.transform(X[:10])
+    writer = threading.Thread(target=model.partial_fit, args=(X, y))
+    writer.start()
+    n_reads = 0
+    while writer.is_alive():
+        codes = model.transform(X[:10])
+        if model.n_seen_ == 100:
+            assert_array_equal(codes, expected)
+            n_reads += 1
+    writer.join()
+    assert n_reads > 3
+
+
+@needs_jit
+def test_read_only_samples_need_no_other_loop():
+    X, y = stream(100)
+    HMOH(8).fit(X, y)
+    n_loops = len(hmoh._perceptron.signatures)
+    X.flags.writeable = False
+    HMOH(8).fit(X, y).partial_fit(X[:1], y[:1])
+    assert len(hmoh._perceptron.signatures) == n_loops
+
+
+# ---- nothing is half changed ---------------------------------------------------------
+
+
+@pytest.mark.parametrize("error", [MemoryError, KeyboardInterrupt])
+@pytest.mark.parametrize(
+    "where", [(Codebook, "add"), (hmoh, "_perceptron"), (hmoh, "check_labels")]
+)
+@pytest.mark.parametrize("n_rows", [1, 30, 70])
+def test_an_error_before_or_in_the_loop_leaves_the_model_as_it_was(
+    error, where, n_rows, monkeypatch
+):
+    X, y = stream(100, n_labels=30)
+    params = {"memory": 7, "batch_size": 2, "random_state": 0}
+    failed = HMOH(4, **params).partial_fit(X[:29], y[:29])
+    spared = HMOH(4, **params).partial_fit(X[:29], y[:29])
+    codes = failed.transform(X)
+
+    def fail(*args):
+        raise error
+
+    with monkeypatch.context() as patch:
+        patch.setattr(*where, fail)
+        with pytest.raises(error):
+            failed.partial_fit(X[29 : 29 + n_rows], y[29 : 29 + n_rows] + 1000)  # new labels
+    assert_same_state(spared, failed)
+    assert_array_equal(failed.transform(X), codes)
+    for model in (failed, spared):
+        for rows in (slice(29, 30), slice(30, 33), slice(33, 100)):
+            model.partial_fit(X[rows], y[rows])
+    assert_same_state(spared, failed)
+
+
+# Send SIGINT at random times, and look for a state between two calls. The calls are single samples
+# (which are learned in place), or one with many.
+INTERRUPTED = """
+import os, pickle, random, signal, sys, threading, time
+sys.path[:0] = sys.argv[1:3]
+import numpy as np
+from helpers import contents
+from hmoh import HMOH
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell may have it ignored
+kind, n_signals = sys.argv[3], int(sys.argv[4])
+rng = np.random.default_rng(0)
+X = rng.normal(size=(20_000, 64)).astype(np.float32)
+y = np.arange(20_000) // 9 % 300  # new labels all the time
+first = HMOH(64, n_threads=2, memory=50, random_state=0).partial_fit(X[:100], y[:100] % 5)
+before = pickle.dumps(first)
+
+def calls(model):
+    if kind == "fit":
+        yield model.fit(X, y)
+    elif kind == "block":
+        yield model.partial_fit(X, y)
+    else:
+        for i in range(300):
+            yield model.partial_fit(X[i : i + 1], y[i : i + 1])
+
+def state(model):
+    return {name: a.tobytes() for name, a in contents(model).items()}
+
+# All states that may be found, by the number of samples; the loops are compiled here.
+states = {first.n_seen_: state(first)}
+for model in calls(first):
+    states[model.n_seen_] = state(model)
+start = time.perf_counter()
+list(calls(pickle.loads(before)))
+duration = time.perf_counter() - start
+moments = random.Random(1)
+for _ in range(n_signals):
+    model = pickle.loads(before)
+    # From a fiftieth of the time to twice as long, because the machine may be busy.
+    delay = duration * 2 * 100 ** -moments.random()
+
+    def send():
+        time.sleep(delay)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    thread = threading.Thread(target=send)
+    try:
+        thread.start()
+        list(calls(model))
+        thread.join()
+        time.sleep(1)
+    except KeyboardInterrupt:
+        pass
+    thread.join()
+    assert state(model) == states[model.n_seen_]
+    # It learns on like a copy of it.
+    copy = pickle.loads(pickle.dumps(model))
+    for part in (model, copy):
+        part.partial_fit(X[:7], y[:7])
+    assert state(model) == state(copy)
+    print(copy.n_seen_ - 7)
+"""
+
+
+def interrupt(kind, n_signals):
+    """Return how many samples the models had seen after the signals."""
+    arguments = [ROOT, ROOT / "tests", kind, n_signals]
+    command = [sys.executable, "-W", "ignore", "-c", INTERRUPTED, *map(str, arguments)]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return [int(word) for word in done.stdout.split()]
+
+
+@needs_jit
+@needs_signals
+@pytest.mark.parametrize("kind, n_signals", [("single", 10), ("block", 5), ("fit", 5)])
+def test_a_sigint_finds_the_state_before_or_after_a_call(kind, n_signals):
+    found = interrupt(kind, n_signals)
+    assert len(found) == n_signals
+    assert min(found) < max(found)
+
+
+@needs_jit
+@needs_signals
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["single", "block", "fit"])
+def test_a_hundred_sigints_find_states_before_or_after_a_call(kind):
+    found = interrupt(kind, 100)
+    assert len(found) == 100
+    assert len(set(found)) > (10 if kind == "single" else 1)
 
 
 def test_nothing_is_compiled_at_import():
-    script = "import hmoh; print(hmoh._perceptron.signatures, hmoh._dots.signatures)"
-    env = dict(os.environ)
-    env.pop("NUMBA_DISABLE_JIT", None)
+    script = "import hmoh; print(hmoh._perceptron.signatures, hmoh._walsh_hadamard.signatures)"
+    env = os.environ | {"NUMBA_DISABLE_JIT": "0"}
     command = [sys.executable, "-c", script]
-    output = subprocess.check_output(command, cwd=ROOT, env=env, text=True)
-    assert output == "[] []\n"
+    assert subprocess.check_output(command, cwd=ROOT, env=env, text=True) == "[] []\n"
