@@ -636,6 +636,12 @@ class OnlineHasher:
             settings["random_state"] = None  # only the seed drawn from it matters
         return settings
 
+    def _check_unchanged(self, state: State) -> None:
+        now = self._settings()
+        if now != state.settings:
+            change = f"were {state.settings} when learning began and are {now} now"
+            raise ValueError(f"the parameters {change}; set them back, or start anew with fit.")
+
     # The stream.
 
     def partial_fit(self, X, y=None, classes=None):
@@ -669,9 +675,7 @@ class OnlineHasher:
             X = check_features(X)
             state = self._new_state(X.shape[1])
         else:
-            if self._settings() != state.settings:
-                change = f"were {state.settings} when learning began and are {self._settings()} now"
-                raise ValueError(f"the parameters {change}; set them back, or start anew with fit.")
+            self._check_unchanged(state)
             X = check_features(X, state.n_features)
             state = State(**vars(state))
         y = self._check_y(state, y, classes, len(X))
@@ -778,7 +782,8 @@ class OnlineHasher:
             Z = part.transform(Z)
         Z = check_features(Z, state.n_mapped, "the output of feature_map")
         if len(Z) != len(X):  # compiled loops rely on the shape
-            raise ValueError(f"feature_map made {len(Z)} rows of {len(X)}; pass another map.")
+            made = f"feature_map {self.feature_map!r} made {len(Z)} rows of {len(X)}"
+            raise ValueError(f"{made}; pass a map that keeps the rows.")
         return Z
 
     # Codes.
@@ -858,14 +863,19 @@ class OnlineHasher:
             with open(temporary, "wb") as file:
                 np.savez(file, **arrays)
             os.replace(temporary, path)
+        except OSError as error:
+            reason = f"{path} cannot be written and is as before ({error.strerror})"
+            raise OSError(error.errno, f"{reason}; pass a path in a folder with space.") from error
         finally:
             with contextlib.suppress(FileNotFoundError):
                 os.remove(temporary)
 
     def _to_arrays(self, state: State) -> dict[str, np.ndarray]:
         """Return the contents of a saved file, in arrays that nobody writes into."""
+        self._check_unchanged(state)
         maps = _named_maps(self.feature_map).values() if state.maps is None else state.maps
-        head = {"params": state.settings | {"feature_map": None}, "n_maps": len(maps)}
+        kept = {"feature_map": None, "random_state": state.settings["random_state"]}
+        head = {"params": self.get_params(deep=False) | kept, "n_maps": len(maps)}
         head |= {name: getattr(state, name) for name in ("n_features", "n_seen", "seed", "form")}
         head["classes"] = None if state.classes is None else state.classes.tolist()
         arrays = {"format": np.array(f"{FORMAT} {type(self).__name__}")}
@@ -923,8 +933,10 @@ class OnlineHasher:
 
     def _resume(self, head: dict, arrays: dict[str, np.ndarray], maps: list) -> None:
         """Start afresh, then replace what was learned by the arrays of a file."""
-        self._state = state = self._new_state(int(head["n_features"]))
-        state.seed = int(head["seed"])
+        for name, least in (("n_features", 1), ("n_seen", 0), ("seed", 0)):
+            check_number(head[name], name, least=least, most=2**63)
+        self._state = state = self._new_state(head["n_features"])
+        state.seed = head["seed"]
         state.form = head["form"] and tuple(head["form"])
         state.classes = head["classes"] and np.array(head["classes"])
         learned = _pop_part(arrays, "model/")
@@ -935,7 +947,7 @@ class OnlineHasher:
             self._begin(state, np.random.default_rng(0).normal(size=shape).astype(np.float32))
             self._fill(state, learned)
         X, y = arrays.pop("X", ()), arrays.pop("y", None)
-        state.n_seen = int(head["n_seen"]) - len(X)
+        state.n_seen = head["n_seen"] - len(X)
         if len(X):
             self.partial_fit(X, y)  # these samples wait again
         if arrays:
@@ -1183,9 +1195,9 @@ class HMOH(CodebookHasher):
             return
         n_tiles = len(state.W) // TILE
         enough_work = 1 + Z.size * len(state.W) // 1_000_000
-        n_cores = (
-            len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-        )
+        n_cores = os.cpu_count() or 1
+        if hasattr(os, "sched_getaffinity"):  # the cores that this process may use
+            n_cores = len(os.sched_getaffinity(0))
         n_threads = min(self.n_threads or n_cores, n_tiles, enough_work)
         if n_threads == 1:
             learn(0, len(state.W))

@@ -205,7 +205,6 @@ def test_a_cache_is_used_and_a_damaged_one_costs_a_compilation_without_a_word(tm
 
 
 @needs_jit
-@pytest.mark.xfail(strict=True, reason="saving reads the index first, and fails at each start")
 def test_a_damaged_index_is_replaced(tmp_path):
     call(tmp_path, number=1)
     cut(tmp_path, ".nbi")
@@ -224,7 +223,6 @@ def test_a_full_disk_or_a_folder_that_is_gone_costs_a_compilation(prepare, tmp_p
 
 @needs_jit
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no limit for the size of a file")
-@pytest.mark.xfail(strict=True, reason="a new index names the old code if the new had no room")
 def test_code_of_an_older_source_is_never_run(tmp_path):
     assert call(tmp_path, number=1) == "22 11.0 0"
     # The new index has room, the new code has not.
