@@ -59,7 +59,7 @@ def _kernel(X: np.ndarray, A: np.ndarray, eta2: float) -> np.ndarray:
     origin = A.mean(axis=0)
     A = (A - origin) * unit
     a_squared = _squared_lengths(A)
-    doubled = 2 * A.T
+    A *= 2
     n_rows = max(1, BLOCK_VALUES // max(A.shape))
     for start in range(0, len(X), n_rows):
         z = Z[start : start + n_rows]
@@ -68,7 +68,7 @@ def _kernel(X: np.ndarray, A: np.ndarray, eta2: float) -> np.ndarray:
             x *= unit
             x_squared = _squared_lengths(x)
         x[x_squared > 1e30] = 0  # so far from all anchors that a product could overflow
-        np.matmul(x, doubled, out=z)  # -||x - a||^2 = 2 x.a - ||a||^2 - ||x||^2
+        np.matmul(x, A.T, out=z)  # -||x - a||^2 = 2 x.a - ||a||^2 - ||x||^2
         z -= a_squared
         z -= x_squared[:, None]
         np.minimum(z, 0, out=z)  # rounding can make a squared distance negative
@@ -181,9 +181,9 @@ def check_features(X, n_features: int | None = None) -> np.ndarray:
         with np.errstate(over="ignore"):  # values that become infinite are refused below
             X = given.astype(np.float32)
     X = np.ascontiguousarray(X)
-    # A sum of squares is the fastest test of few values. It may overflow, so a second test decides.
-    is_suspect = X.size > 8192 or not math.isfinite(np.vdot(X, X))
-    if is_suspect and not np.isfinite(X).all():
+    # A sum is the fastest test, but it may overflow. For many values BLAS would start its threads.
+    total = np.vdot(X, X) if X.size <= 8192 else np.einsum("ij->", X)
+    if not math.isfinite(total) and not np.isfinite(X).all():
         row, column = np.argwhere(~np.isfinite(X))[0]
         raise ValueError(f"X[{row}, {column}] is {given[row, column]}; drop, fill or scale it.")
     return X
