@@ -43,8 +43,8 @@ import numpy as np
 from numba import njit
 from numba.core.caching import FunctionCache
 
-__all__ = ["HMOH", "Codebook", "CodebookHasher", "NotFittedError", "OnlineHasher", "State"]
-__all__ += ["check_choice", "check_features", "check_labels", "check_number", "compiled"]
+__all__ = ["BLOCK_ROWS", "HMOH", "Codebook", "CodebookHasher", "NotFittedError", "OnlineHasher"]
+__all__ += ["State", "check_choice", "check_features", "check_labels", "check_number", "compiled"]
 __all__ += ["hadamard", "hadamard_product"]
 
 TILE = 8  # bits learned together, so that a sample is read once for all of them
@@ -64,18 +64,16 @@ class NotFittedError(ValueError, AttributeError):
 
 
 class _Cache(FunctionCache):
-    """Numba's cache on disk; where it fails, its index is removed and the loop compiled again."""
+    """Numba's cache on disk; where it fails, the loop is simply compiled again."""
 
     def load_overload(self, *args):
-        return self._attempt(super().load_overload, *args)
+        with contextlib.suppress(Exception):  # a damaged file raises nearly anything
+            return super().load_overload(*args)
 
     def save_overload(self, *args):
-        self._attempt(super().save_overload, *args)
-
-    def _attempt(self, action, *args):
         try:
-            return action(*args)
-        except Exception:  # a damaged file raises nearly anything; an index may name older code
+            super().save_overload(*args)
+        except Exception:  # the index is written first, and may now name code of an older source
             with contextlib.suppress(OSError):
                 os.remove(self._cache_file._index_path)
 
@@ -709,7 +707,10 @@ class OnlineHasher:
         n_rows = max(1, BLOCK_ROWS // size) * size  # bounds the memory for features
         for start in range(0, n, n_rows):
             rows = slice(start, min(start + n_rows, n))
-            self._learn(state, self._features(state, X[rows]), y[rows])
+            Z = self._features(state, X[rows])
+            if not Z.flags.writeable:
+                Z = Z.copy()  # loops would be compiled again for a read-only array
+            self._learn(state, Z, y[rows])
 
     def close(self):
         """Learn from an incomplete batch or warm-up now, as `fit` does at its end."""
@@ -1169,8 +1170,6 @@ class HMOH(CodebookHasher):
 
     def _learn(self, state: State, Z: np.ndarray, y: np.ndarray) -> None:
         rows = self._target_rows(state, y)
-        if not Z.flags.writeable:
-            Z = Z.copy()  # the loop would be compiled again for a read-only array
         before = self._state
         is_shared = before is not None and vars(before).get("steps") is state.steps
         in_place = is_shared and len(Z) <= FEW_ROWS

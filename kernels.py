@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import copy
 import math
+import os
 from dataclasses import dataclass
 
 import numpy as np
@@ -33,8 +34,11 @@ class _Cache(FunctionCache):
             return super().load_overload(*args)
 
     def save_overload(self, *args):
-        with contextlib.suppress(Exception):
+        try:
             super().save_overload(*args)
+        except Exception:  # the index is written first, and may now name code of an older source
+            with contextlib.suppress(OSError):
+                os.remove(self._cache_file._index_path)
 
 
 def compiled(function):
@@ -55,8 +59,7 @@ def _kernel(X: np.ndarray, A: np.ndarray, eta2: float) -> np.ndarray:
     if len(X) <= FEW_ROWS:
         _exponents(X, A, unit, Z)
         return np.exp(Z, out=Z)
-    # Distances do not change when the origin moves, but near the data float32 loses fewer digits.
-    origin = A.mean(axis=0)
+    origin = A.mean(axis=0)  # near the data float32 loses fewer digits
     A = (A - origin) * unit
     a_squared = _squared_lengths(A)
     A *= 2
@@ -413,8 +416,7 @@ class UnitLength(_Map):
         largest = np.maximum(Z.max(axis=1), -Z.min(axis=1))
         largest[largest == 0] = 1
         Z /= largest[:, None]
-        # One value is 1 or -1 now, so only a zero row is shorter than 1.
-        Z /= np.maximum(np.sqrt(_squared_lengths(Z)), 1)[:, None]
+        Z /= np.maximum(np.sqrt(_squared_lengths(Z)), 1)[:, None]  # only a zero row is shorter
         return Z
 
 
