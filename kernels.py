@@ -193,7 +193,6 @@ def check_features(X, n_features: int | None = None) -> np.ndarray:
 
 
 def _check_array(a, name: str, shape: tuple) -> None:
-    """Check an array of a state."""
     a = np.asarray(a)
     if a.dtype != np.float32 or a.shape != shape or not a.size or not np.isfinite(a).all():
         raise ValueError(f"{name} is {a.dtype} {a.shape}, not float32 {shape} and finite")
@@ -317,8 +316,7 @@ class RBF(_Map):
 
     Attributes
     ----------
-    anchors_, mean_ : (n_anchors, d) and (n_anchors,) float32
-    eta2_ : float
+    anchors_, mean_, eta2_ : (n_anchors, d) float32, (n_anchors,) float32, float
 
     Examples
     --------
