@@ -9,9 +9,8 @@ PARALLEL := -n auto --maxprocesses 4 --dist loadfile
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/make \1|\2/' | awk -F'|' '{ printf "%-24s%s\n", $$1, $$2 }'
 
-demo: .venv/notebooks.done ## stream MNIST, print the table, write build/quickstart.html
-	$(PY) -m tools.run_notebooks notebooks/00_quickstart.ipynb
-	@echo "The pictures are in build/quickstart.html"
+demo: .venv/notebooks.done ## stream MNIST and search it in half a minute; writes build/demo.png
+	@$(PY) -m study.demo
 
 test: .venv/all.done ## check the style, then run the tests with the JIT off and on
 	$(PY) -m ruff check --quiet .

@@ -13,12 +13,21 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-import dask
-import dask.array as da
 import numpy as np
-from dask.delayed import Delayed
 
-from metrics import HammingHistogram, check_integer, hamming_histogram
+try:
+    import dask
+    import dask.array as da
+    from dask.delayed import Delayed
+except ImportError as error:
+    raise ImportError(
+        'scaling needs Dask, the extra "scale" of hmoh; pip install "dask[distributed]>=2024.5".'
+    ) from error
+
+if __package__:  # installed, as hmoh.scaling
+    from .metrics import HammingHistogram, check_integer, hamming_histogram
+else:
+    from metrics import HammingHistogram, check_integer, hamming_histogram
 
 __all__ = ["encode", "from_npy", "retrieval_score", "sharded_histogram"]
 

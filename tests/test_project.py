@@ -2,9 +2,13 @@
 
 import doctest
 import importlib
+import os
 import re
+import shutil
 import subprocess
+import sys
 import tomllib
+import zipfile
 
 import numpy as np
 import pytest
@@ -104,7 +108,7 @@ def test_links_are_found():
 
 
 TOP_LEVEL = {
-    *("hmoh.py", "kernels.py", "metrics.py", "scaling.py"),
+    *("hmoh.py", "kernels.py", "metrics.py", "ridge.py", "scaling.py"),
     *("baselines", "study", "tools", "notebooks", "data", "tests"),
     *("environment.yml", "pyproject.toml", "constraints.txt", "Makefile"),
     *("README.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md"),
@@ -148,4 +152,109 @@ def test_every_bound_has_a_tested_version():
     bounds = re.findall(r'"([A-Za-z0-9_-]+)[\[>]', project)
     constraints = (ROOT / "constraints.txt").read_text().splitlines()
     pinned = {line.split("==")[0].lower() for line in constraints}
-    assert {name.lower() for name in bounds} - {"setuptools"} <= pinned
+    assert {name.lower() for name in bounds} <= pinned
+
+
+# ---- pip install . -------------------------------------------------------------------
+
+# Run beside another project's modules of the same names, and with the JIT off, to be quick.
+INSTALLED = """
+import pickle
+import kernels, metrics
+assert kernels.WHOSE == metrics.WHOSE == "another project's"
+import numpy as np
+import hmoh
+from hmoh import HMOH
+from hmoh.kernels import RBF
+from hmoh.metrics import hamming_histogram
+from hmoh.ridge import HadamardRidge
+assert hmoh.__path__ and HadamardRidge.__mro__[1] is hmoh.CodebookHasher
+y = np.arange(80) % 4
+X = np.eye(4)[y]
+for make in (HMOH, HadamardRidge):
+    model = make(n_bits=8, feature_map=RBF(8), random_state=0).fit(X, y)
+    codes = pickle.loads(pickle.dumps(model)).transform(X)
+    assert np.array_equal(codes, model.transform(X))
+    assert hamming_histogram(codes, codes, y, y).mean_average_precision() == 1
+"""
+SCALING = """
+import dask.array as da
+import numpy as np
+from hmoh.metrics import hamming_histogram
+from hmoh.scaling import sharded_histogram
+codes = np.arange(20, dtype=np.uint8)[:, None]
+labels = np.arange(20) % 2
+shards = (da.from_array(array, chunks=7) for array in (codes, labels))
+task = sharded_histogram(codes, next(shards), labels, next(shards))
+whole = hamming_histogram(codes, codes, labels, labels)
+assert np.array_equal(task.compute(scheduler="synchronous").relevant, whole.relevant)
+"""
+NO_DASK = """
+import sys
+sys.modules["dask"] = None
+try:
+    import hmoh.scaling
+except ImportError as error:
+    print(error)
+"""
+
+
+def wheel_files():
+    """Return {file of the clone: its place in the wheel}, as pyproject.toml says."""
+    targets = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["hatch"]["build"][
+        "targets"
+    ]
+    assert targets["wheel"].keys() == {"bypass-selection", "force-include"}
+    assert targets["wheel"]["bypass-selection"]
+    assert targets["sdist"]["only-include"] == list(targets["wheel"]["force-include"])
+    return targets["wheel"]["force-include"]
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    """Give a folder as pip would fill it: hmoh, and another project's `kernels` and `metrics`."""
+    folder = tmp_path_factory.mktemp("site")
+    for source, target in wheel_files().items():
+        (folder / target).parent.mkdir(exist_ok=True)
+        shutil.copy(ROOT / source, folder / target)
+    for name in ("kernels", "metrics"):
+        (folder / f"{name}.py").write_text('WHOSE = "another project\'s"\n')
+    return folder
+
+
+def run_installed(folder, script):
+    """Run a script that finds the modules of this folder only, and return what it printed."""
+    env = os.environ | {"NUMBA_DISABLE_JIT": "1"}
+    env.pop("PYTHONPATH", None)
+    command = [sys.executable, "-c", script]
+    done = subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_every_module_of_the_top_level_is_installed_inside_hmoh():
+    modules = {path.name for path in ROOT.glob("*.py")}
+    wanted = {name: f"hmoh/{name}" for name in modules} | {"hmoh.py": "hmoh/__init__.py"}
+    assert wheel_files() == wanted
+
+
+def test_the_wheel_holds_one_package_and_nothing_else(tmp_path, monkeypatch):
+    build = pytest.importorskip("hatchling.build", reason="hatchling is not installed")
+    monkeypatch.chdir(ROOT)
+    with zipfile.ZipFile(tmp_path / build.build_wheel(str(tmp_path))) as wheel:
+        names = {name for name in wheel.namelist() if ".dist-info/" not in name}
+        assert names == set(wheel_files().values())
+        for source, target in wheel_files().items():
+            assert wheel.read(target) == (ROOT / source).read_bytes()
+
+
+def test_the_installed_package_works_beside_other_kernels_and_metrics(site):
+    run_installed(site, INSTALLED)
+    run_installed(site, SCALING)
+
+
+def test_a_missing_dask_is_an_error_that_names_the_extra(site):
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    [requirement] = project["optional-dependencies"]["scale"]
+    message = run_installed(site, NO_DASK)
+    assert '"scale"' in message and f'pip install "{requirement}"' in message
