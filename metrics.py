@@ -873,7 +873,7 @@ def pack(codes: np.ndarray, bitorder: str = "little") -> np.ndarray:
 
 def check_integer(value, name: str, least: int = 1, most: float = np.inf) -> int:
     """Return ``value`` as an int, or raise TypeError (no integer) or ValueError (out of range)."""
-    need = f"pass an int from {least} to {most}"
+    need = f"pass an int of at least {least}" + (f", at most {most}" if most < np.inf else "")
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, np.integer)):
         raise TypeError(f"{name}={value!r} is not an integer; {need}.")
     if not least <= value <= most:
