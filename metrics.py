@@ -1,996 +1,117 @@
-"""Exact evaluation of binary codes by Hamming ranking: mAP, Precision@K, PR curves.
+"""Exact evaluation of binary codes by Hamming ranking: mAP, precision, recall, NDCG.
 
-Copy this file alone into any project: it needs only numpy and numba. Tested with numpy 1.26 and
-numba 0.60, and with numpy 2.4 and numba 0.68.
+Copy this file alone into any project: it needs only numpy and numba.
 
-One pass over the database counts all items and the relevant items at each Hamming distance 0..r of
-every query. Every metric is a closed form of these two histograms. The histograms of two shards of
-a database add up. Hamming ranking ties most of a database, so by default a metric is its
-expectation over all orders of the tied items. It depends on no sort order and needs no sampling.
-
-Reading guide, in this order:
-
-1. `HammingHistogram`, section "metrics": the two histograms and the formula of each metric, then
-   `mean_average_precision`: the conventions of published evaluators, in a table.
-2. `hamming_histogram`, section "one pass over the database": how the histograms are counted.
-3. `_add_distances` and `_count`, section "compiled loops": they take nearly all the time.
-4. `_DatabaseScan`, section "input checks": which input is accepted and which errors are raised, how
-   the database is read in blocks, how the queries are divided among threads.
-5. `pack`, `graded_histogram`, `compare`, `describe` and `nearest`, which need no guide.
+One pass over the database counts, for every query, all items and the relevant items at each Hamming
+distance 0..r. Every metric is a closed form of these two histograms, and the histograms of two
+shards of a database add up. Hamming ranking ties most of a database, so a metric is by default its
+expectation over all orders of the tied items. The file reads from top to bottom: the formula of
+each metric, one pass over the database, the compiled loops, the input.
 
 >>> import numpy as np
 >>> bits = np.array([[0, 0, 0], [0, 0, 1], [1, 1, 1]])
->>> codes = np.packbits(bits, axis=1, bitorder="little")  # the layout of FAISS binary indexes
->>> h = hamming_histogram(codes, codes, ["a", "b", "a"], ["a", "b", "a"], n_bits=3)
->>> round(h.mean_average_precision(), 4)
-0.8889
+>>> h = hamming_histogram(pack(bits), pack(bits), ["a", "b", "a"], ["a", "b", "a"], n_bits=3)
+>>> h.items[0], h.relevant[0], round(h.mean_average_precision(), 4)
+(array([1, 1, 0, 1]), array([1, 0, 0, 1]), 0.8889)
+
+Codes are rows of packed bits, (n, ceil(n_bits / 8)) uint8. The order of the bits within a byte does
+not matter, as long as queries and database share it. Codes from elsewhere:
+
+=====================================  =====================================================
+bits or signs, a row per code          ``pack(bits)``
+sentence-transformers, "ubinary"       as they are
+sentence-transformers, "binary"        ``codes.view(np.uint8) ^ 128``, queries and database
+FAISS ``IndexBinaryFlat``              ``faiss.vector_to_array(index.xb).reshape(index.ntotal, -1)``
+USearch, dtype "b1"                    ``np.vstack(index.get(keys))``
+pgvector ``bit(n)``, as text           ``pack(np.array([list(row) for row in rows]) == "1")``
+sqlite-vec ``bit[n]``, Milvus bytes    ``np.frombuffer(b"".join(rows), np.uint8).reshape(n, -1)``
+=====================================  =====================================================
 """
 
 from __future__ import annotations
 
 import contextlib
 import os
-import warnings
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import NamedTuple
 
-import numba
 import numpy as np
 from numba import njit
 from numba.core.caching import FunctionCache
 
 __all__ = [
-    "CodeSummary",
-    "Estimate",
     "HammingHistogram",
-    "area_under_curve",
     "check_integer",
-    "compare",
-    "describe",
-    "graded_histogram",
     "hamming_histogram",
+    "judged_histogram",
     "mean_average_precision",
     "nearest",
     "pack",
 ]
 
-BLOCK_WORDS = 100_000  # words of codes or labels in a block: 0.8 MB, for a core's cache
+BLOCK_BYTES = 800_000  # codes or labels in a block, so that they stay in a core's cache
 TILE = 2048  # items whose distances are computed before they are counted
-SMALL_TILE = 512  # the same for the search of the nearest
-SAMPLE = 2048  # rows that are examined to decide whether merging equal codes saves time
-MOST_CELLS = 20_000  # counters of two queries: more do not fit a core's cache
-MANY = 100  # queries, or label sets of queries, for which it saves time to sort a block
+FEW = 16  # for fewer queries, transposing the codes takes longer than it saves
+MANY = 100  # for fewer queries, merging equal codes takes longer than it saves
+SAMPLE = 2048  # rows that are examined to decide whether to merge
+MOST_CELLS = 40_000  # counters of two queries: more do not fit a core's cache
+ROW_BITS = 40  # of the number of an item, where it stands behind its distance
 PAIRS_PER_THREAD = 100_000  # for fewer pairs, another thread saves no time
-
-
-# ---- compiled loops ------------------------------------------------------------------
-
-
-class _DiskCache(FunctionCache):
-    """Numba's cache on disk. If it is full, read-only or damaged, it gives one warning."""
-
-    def load_overload(self, *arguments):
-        return self._or_warn(super().load_overload, *arguments)
-
-    def save_overload(self, *arguments):
-        return self._or_warn(super().save_overload, *arguments)
-
-    def _or_warn(self, action, *arguments):
-        try:
-            return action(*arguments)
-        except Exception as error:  # damaged files raise nearly anything
-            # Numba writes the index first. On a full disk, a new one may name old code.
-            with contextlib.suppress(OSError):
-                os.remove(self._cache_file._index_path)
-            # The files of this project that have this class share the mark.
-            if not hasattr(numba, "_hmoh_warned"):
-                numba._hmoh_warned = True
-                reason = f"{self.cache_path} failed ({type(error).__name__}: {error})"
-                way = "delete that folder, free space, or set NUMBA_CACHE_DIR to another folder"
-                text = f"the cache {reason}, so loops are compiled again; {way}."
-                warnings.warn(text, RuntimeWarning, stacklevel=2)
-            return None
-
-
-def _compiled(function):
-    """Compile on the first call, and cache the result on disk if a folder can be written."""
-    loop = njit(nogil=True)(function)
-    # Without a folder for the cache, as in a read-only install, there is none.
-    with contextlib.suppress(RuntimeError):
-        loop._cache = _DiskCache(function)
-    return loop
-
-
-# Every constant is a uint64, because numba turns uint64 combined with a plain int into float64.
-# The masks select every other bit, every other 2 and every other 4 bits, and the lowest of each 8.
-_1 = np.uint64(1)
-_2 = np.uint64(2)
-_4 = np.uint64(4)
-_56 = np.uint64(56)
-_BITS = np.uint64(0x5555555555555555)
-_PAIRS = np.uint64(0x3333333333333333)
-_NIBBLES = np.uint64(0x0F0F0F0F0F0F0F0F)
-_ONES = np.uint64(0x0101010101010101)
-# For a hash value of the words of a row.
-_29 = np.uint64(29)
-_MIX = np.uint64(0x9E3779B97F4A7C15)
-
-
-@_compiled
-def _popcount(x):
-    """Return the number of 1 bits of x uint64 as int64, summed over 2, 4 and 8 bits in parallel."""
-    # LLVM turns these lines into one instruction.
-    x = x - ((x >> _1) & _BITS)
-    x = (x & _PAIRS) + ((x >> _2) & _PAIRS)
-    x = (x + (x >> _4)) & _NIBBLES
-    return np.int64((x * _ONES) >> _56)
-
-
-@_compiled
-def _add_distances(x, D, first, out):
-    """Add to ``out`` the distances of the code x to the codes first, first + 1, ... of D.
-
-    x (w,) uint64, D (w, m) uint64, out (t,) uint16 or uint32.
-    """
-    # Row k of D is word k of all codes, so that the compiler counts the bits of several codes at
-    # once. Four words are added together, because reading and writing ``out`` takes time too.
-    end = first + len(out)
-    n_fours = len(D) // 4
-    for k in range(0, 4 * n_fours, 4):
-        a = D[k][first:end]
-        b = D[k + 1][first:end]
-        c = D[k + 2][first:end]
-        d = D[k + 3][first:end]
-        for j in range(len(out)):
-            ab = _popcount(x[k] ^ a[j]) + _popcount(x[k + 1] ^ b[j])
-            cd = _popcount(x[k + 2] ^ c[j]) + _popcount(x[k + 3] ^ d[j])
-            out[j] += np.uint32(ab + cd)
-    for k in range(4 * n_fours, len(D)):
-        a = D[k][first:end]
-        for j in range(len(out)):
-            out[j] += np.uint32(_popcount(x[k] ^ a[j]))
-
-
-@_compiled
-def _grade(labels, Ld, multi, most, grade):
-    """Write how many labels a query shares with each column of Ld, at most ``most``.
-
-    labels (v,) uint64, Ld (v, m) uint64, grade (m,) uint16.
-    """
-    # A single label is one word. With multi the words are packed 0/1.
-    if not multi:
-        label = labels[0]
-        column = Ld[0]
-        for j in range(len(column)):
-            grade[j] = np.uint16(column[j] == label)
-        return
-    grade[:] = 0
-    for k in range(len(Ld)):
-        word = labels[k]
-        # Most queries have few labels, so most words of a long row are 0.
-        if word != 0:
-            column = Ld[k]
-            for j in range(len(column)):
-                grade[j] += np.uint16(_popcount(column[j] & word))
-    for j in range(len(grade)):
-        grade[j] = min(grade[j], most)
-
-
-@_compiled
-def _add_ones(cells, tables):
-    """Count the items in each cell, in 2 or 4 tables whose sum is the result.
-
-    cells (t,) uint16 or uint32, tables (2 or 4, c) uint32.
-    """
-    # A counter that was just written is slow to read, so neighbours use different tables.
-    a = tables[0]
-    b = tables[1]
-    c = tables[2 % len(tables)]
-    d = tables[3 % len(tables)]
-    n_fours = len(cells) // 4
-    for j in range(0, 4 * n_fours, 4):
-        a[cells[j]] += 1
-        b[cells[j + 1]] += 1
-        c[cells[j + 2]] += 1
-        d[cells[j + 3]] += 1
-    for j in range(4 * n_fours, len(cells)):
-        a[cells[j]] += 1
-
-
-@_compiled
-def _add_weights(cells, weight, tables):
-    """Do the same where item j counts weight[j] times; weight (t,) uint32."""
-    a = tables[0]
-    b = tables[1]
-    n_twos = len(cells) // 2
-    for j in range(0, 2 * n_twos, 2):
-        a[cells[j]] += weight[j]
-        b[cells[j + 1]] += weight[j + 1]
-    for j in range(2 * n_twos, len(cells)):
-        a[cells[j]] += weight[j]
-
-
-@_compiled
-def _add_pairs(tables, first, n_first, n_second):
-    """Add the counts of two queries that were counted together.
-
-    tables (2, c) uint32, n_first, n_second (r + 1,) int64. Cell (first + d) * (r + 1) + e counts
-    the items at distance d of the first query and e of the second.
-    """
-    n = len(n_first)
-    for d in range(n):
-        begin = (first + d) * n
-        for k in range(len(tables)):
-            row = tables[k, begin : begin + n]
-            total = 0
-            for e in range(n):
-                total += row[e]
-                n_second[e] += row[e]
-            n_first[d] += total
-
-
-@_compiled
-def _count(order, is_new, Q, Lq, D, weight, sets, edges, multi, cells, counts):
-    """Add the items of grade g at distance d of query q to counts[g, q, d].
-
-    order (p,) int64, is_new (p,) bool, Q (n, w), Lq (n, v), D (w, m), sets (v, s) uint64, weight
-    (m,) or (0,) uint32, edges (s + 1,) int64, counts (g, n, r + 1) int64. The queries are taken in
-    ``order``. is_new tells whether one has other labels than the last. For D, weight, sets and
-    edges see `_prepare`. ``cells`` is scratch, uint16 where that holds g * (r + 1) cells.
-    """
-    n_items = D.shape[1]
-    n_grades, _, n_distances = counts.shape
-    step = np.uint32(n_distances)
-    set_grade = np.empty(sets.shape[1], np.uint16)
-    grade = set_grade
-    if len(set_grade) < n_items:
-        grade = np.empty(n_items, np.uint16)
-    single = np.zeros((4, n_grades * n_distances), np.uint32)
-    n_double = n_grades * n_distances**2
-    if n_double > MOST_CELLS:
-        n_double = 0
-    double = np.zeros((2, n_double), np.uint32)
-    i = 0
-    while i < len(order):
-        q = order[i]
-        if i == 0 or is_new[i]:
-            _grade(Lq[q], sets, multi, n_grades - 1, set_grade)
-            if len(set_grade) < n_items:
-                for s in range(len(set_grade)):
-                    grade[edges[s] : edges[s + 1]] = set_grade[s]
-        # Two queries with the same labels are counted together, with half the additions. The cell
-        # of an item is step * grade + d, for two queries step * (step * grade + d) + e.
-        is_pair = n_double > 0 and i + 1 < len(order) and not is_new[i + 1]
-        tables = double if is_pair else single
-        tables[:] = 0
-        for first in range(0, n_items, len(cells)):
-            end = min(first + len(cells), n_items)
-            part = cells[: end - first]
-            grade_part = grade[first:end]
-            for j in range(len(part)):
-                part[j] = np.uint32(grade_part[j]) * step
-            _add_distances(Q[q], D, first, part)
-            if is_pair:
-                for j in range(len(part)):
-                    part[j] *= step
-                _add_distances(Q[order[i + 1]], D, first, part)
-            if len(weight) == 0:
-                _add_ones(part, tables)
-            else:
-                _add_weights(part, weight[first:end], tables)
-        for g in range(n_grades):
-            first = g * n_distances
-            if is_pair:
-                _add_pairs(tables, first, counts[g, q], counts[g, order[i + 1]])
-            else:
-                total = counts[g, q]
-                for k in range(len(tables)):
-                    table = tables[k, first : first + n_distances]
-                    for d in range(n_distances):
-                        total[d] += table[d]
-        i += 1 + is_pair
-
-
-@_compiled
-def _number(rows, slots, shift, number, first):
-    """Number the different rows as they appear; return how many there are.
-
-    rows (m, w) uint64, slots (2**b,) int32 of -1, number, first (m,) int64, shift uint64 64 - b.
-    number[j] is the number of row j, first[u] the first row of number u. ``slots`` is a hash table
-    of the numbers.
-    """
-    last = np.uint64(len(slots) - 1)
-    n = 0
-    for j in range(len(rows)):
-        row = rows[j]
-        key = np.uint64(0)
-        for k in range(len(row)):
-            key = (key ^ row[k]) * _MIX
-            key ^= key >> _29
-        # The highest bits of a product depend on all bits of its factors.
-        slot = key >> shift
-        while slots[slot] >= 0:
-            other = rows[first[slots[slot]]]
-            k = 0
-            while k < len(row) and row[k] == other[k]:
-                k += 1
-            if k == len(row):
-                break
-            slot = (slot + _1) & last
-        if slots[slot] < 0:
-            slots[slot] = n
-            first[n] = j
-            n += 1
-        number[j] = slots[slot]
-    return n
-
-
-@_compiled
-def _expect_over_cut(whole_ties, N, N_hits, gains, size, good, q, harmonic, ap):
-    """Set ap to the expected AP over the hits in the first q of a tie that is cut.
-
-    N, N_hits, size, good, q (n,) int64, gains (2, n), whole_ties, harmonic, ap (n,) float64. The
-    number h of hits among the q is hypergeometric. Given h, every choice of places is equally
-    likely, and with the gains G before the tie and g of one hit (N+ and 1 if not weighted), the
-    sum at the hits is (h/q) sum_{j=1}^q (G + g (1 + (j - 1) (h - 1)/(q - 1))) / (N + j).
-    """
-    for i in range(len(ap)):
-        least = max(0, q[i] - (size[i] - good[i]))
-        most = min(q[i], good[i])
-        if N_hits[i] + most == 0:
-            ap[i] = np.nan
-            continue
-        # P(h) up to a factor, and the sums over h of P and of P times AP.
-        p = 1.0
-        total = 0.0
-        total_ap = 0.0
-        for h in range(least, most + 1):
-            m = (h - 1) / max(q[i] - 1, 1)
-            own = harmonic[i] + m * (q[i] - (N[i] + 1) * harmonic[i])
-            tie = (gains[0, i] * harmonic[i] + gains[1, i] * own) * (h / max(q[i], 1))
-            total += p
-            total_ap += p * (whole_ties[i] + tie) / max(N_hits[i] + h, 1)
-            if h < most:
-                p *= (good[i] - h) / (h + 1)
-                p *= (q[i] - h) / (size[i] - good[i] - q[i] + h + 1)
-                # The factor is changed before p becomes infinite.
-                if p > 1e200:
-                    p *= 1e-200
-                    total *= 1e-200
-                    total_ap *= 1e-200
-        ap[i] = total_ap / total
-
-
-@_compiled
-def _rank_stable(Q, D, Lq, Ld, multi, top, rank, hits, precision, found):
-    """Rank the rows of D in database order, and add up the precisions at the hits in ``top``.
-
-    Q (n, w), D (m, w), Lq (n, v), Ld (v, m) uint64, rank, hits (n, r + 1), precision, found (n,).
-    ``precision`` is float64, the other outputs are int64. rank[q, d] and hits[q, d] are the last
-    rank given at distance d and the number of hits up to it. The next block continues from there.
-    """
-    is_hit = np.empty(len(D), np.uint16)
-    distance = np.empty(len(D), np.uint32)
-    words = np.empty((D.shape[1], len(D)), np.uint64)
-    for j in range(len(D)):
-        for k in range(D.shape[1]):
-            words[k, j] = D[j, k]
-    for q in range(len(Q)):
-        _grade(Lq[q], Ld, multi, 1, is_hit)
-        for j in range(len(D)):
-            distance[j] = 0
-        _add_distances(Q[q], words, 0, distance)
-        for j in range(len(D)):
-            d = distance[j]
-            rank[q, d] += 1
-            if is_hit[j]:
-                hits[q, d] += 1
-                if rank[q, d] <= top:
-                    precision[q] += hits[q, d] / rank[q, d]
-                    found[q] += 1
-
-
-@_compiled
-def _sort_near(distance, row, n, k, ends):
-    """Sort the first n candidates by distance, ties as they are, and return how many are kept.
-
-    distance, row (2, c), ends (r + 2,) int64. At most k are kept. The second rows are scratch.
-    """
-    # Loops instead of slices: copies of slices would double the time to compile.
-    for d in range(len(ends)):
-        ends[d] = 0
-    for i in range(n):
-        ends[distance[0, i] + 1] += 1
-    for d in range(1, len(ends)):
-        ends[d] += ends[d - 1]
-    for i in range(n):
-        place = ends[distance[0, i]]
-        ends[distance[0, i]] += 1
-        distance[1, place] = distance[0, i]
-        row[1, place] = row[0, i]
-    n = min(n, k)
-    for i in range(n):
-        distance[0, i] = distance[1, i]
-        row[0, i] = row[1, i]
-    return n
-
-
-@_compiled
-def _select(Q, D, first_row, n_bits, distances, indices):
-    """Update the k nearest items of every query by the codes of D, the rows from first_row on.
-
-    Q (n, w), D (w, m) uint64, distances, indices (n, k) int64.
-    """
-    k = distances.shape[1]
-    n_items = D.shape[1]
-    n_before = min(k, first_row)
-    candidates = 2 * k + 64
-    distance = np.empty((2, candidates), np.int64)
-    row = np.empty((2, candidates), np.int64)
-    ends = np.empty(n_bits + 2, np.int64)
-    buffer = np.empty(SMALL_TILE, np.uint32)
-    for q in range(len(Q)):
-        n = n_before
-        for i in range(n):
-            distance[0, i] = distances[q, i]
-            row[0, i] = indices[q, i]
-        # Among equal distances the first item counts, so later ones must be nearer than the k-th.
-        limit = n_bits + 1
-        if n == k:
-            limit = distance[0, k - 1]
-        for first in range(0, n_items, SMALL_TILE):
-            part = buffer[: min(SMALL_TILE, n_items - first)]
-            for j in range(len(part)):
-                part[j] = 0
-            _add_distances(Q[q], D, first, part)
-            # Most tiles have no candidate. To find the lowest distance takes few instructions.
-            lowest = part[0]
-            for j in range(len(part)):
-                lowest = min(lowest, part[j])
-            if lowest >= limit:
-                continue
-            for j in range(len(part)):
-                if part[j] < limit:
-                    distance[0, n] = part[j]
-                    row[0, n] = first_row + first + j
-                    n += 1
-                    if n == candidates:
-                        n = _sort_near(distance, row, n, k, ends)
-                        limit = distance[0, k - 1]
-        n = _sort_near(distance, row, n, k, ends)
-        for i in range(n):
-            distances[q, i] = distance[0, i]
-            indices[q, i] = row[0, i]
-
-
-# ---- input checks --------------------------------------------------------------------
-
-
-def check_integer(value, name: str, least: int = 1) -> int:
-    """Return ``value`` as an int, or raise TypeError (no integer) or ValueError (too small)."""
-    need = f"pass an int of at least {least}"
-    is_bool = isinstance(value, (bool, np.bool_))
-    if is_bool or not isinstance(value, (int, np.integer)):
-        raise TypeError(f"{name}={value!r} is not an integer; {need}.")
-    if value < least:
-        raise ValueError(f"{name}={value} is too small; {need}.")
-    return int(value)
-
-
-def _check_codes(codes, name):
-    """Return packed codes as an array (n, n_bytes) of uint8."""
-    codes = np.asarray(codes)
-    shape = codes.shape
-    if codes.size == 0:
-        need = "pass at least one row of at least one byte"
-        raise ValueError(f"{name} is empty with shape {shape}; {need}.")
-    if codes.ndim != 2:
-        need = "pass a 2-D array with one code in each row"
-        raise ValueError(f"{name} has shape {shape}; {need}.")
-    if codes.dtype != np.uint8:
-        need = "pass pack(codes) if its entries are bits"
-        if codes.dtype.kind == "u":
-            need += ", codes.view(np.uint8) if they are words of packed codes"
-        if codes.dtype.kind == "i":
-            need += ", codes.astype(np.uint8) if they are bytes of packed codes"
-        raise TypeError(f"{name} has dtype {codes.dtype}, not uint8; {need}.")
-    return codes
-
-
-def _refuse_unpacked(*arrays):
-    """Refuse rows of several bytes that are all 0 or 1, or all 1 or 255 (which is -1).
-
-    So are codes before packing. Codes of one byte and codes without a 1 are accepted.
-    """
-    width = arrays[0].shape[1]
-    for values in ((0, 1), (1, 255)):
-        # The first rows tell nearly always.
-        parts = (*(codes[:SAMPLE] for codes in arrays), *arrays)
-        is_bits = width > 1 and all(np.isin(part, values).all() for part in parts)
-        if is_bits and any(codes.any() for codes in arrays):
-            raise ValueError(
-                f"all bytes of the codes are {values[0]} or {values[1]}, as before packing; "
-                f"pass pack(codes) of the bits, or n_bits={8 * width} if they are packed."
-            )
-
-
-def pack(codes: np.ndarray) -> np.ndarray:
-    """Return codes with one entry for each bit as packed codes, (n, ceil(n_bits / 8)) uint8.
-
-    The entries are bool, or 0 and 1, or -1 and 1, of any type. A torch tensor on the CPU will do.
-    Other entries are refused, because their bits are not certain.
-
-    >>> pack([[-1.0, 1.0, 1.0], [1.0, -1.0, -1.0]])
-    array([[6],
-           [1]], dtype=uint8)
-    """
-    codes = np.asarray(codes)
-    if codes.ndim != 2 or codes.size == 0 or codes.dtype.kind not in "buif":
-        need = "pass a matrix of numbers with one code in each row"
-        raise ValueError(f"codes is {codes.dtype} of shape {codes.shape}; {need}.")
-    is_one = codes == 1
-    lowest = -1 if (codes == -1).any() else 0
-    is_wrong = ~is_one & (codes != lowest)
-    if is_wrong.any():
-        row, column = np.argwhere(is_wrong)[0]
-        raise ValueError(
-            f"codes[{row}, {column}] is {codes[row, column]} and others are {lowest}; "
-            "pass 0 and 1, or -1 and 1: codes > 0 if these are outputs or signs with 0. "
-            "Packed codes need no packing."
-        )
-    return np.packbits(is_one, axis=1, bitorder="little")
-
-
-def _check_labels(labels, n_rows, name):
-    """Return labels as an array: a whole number or a string for each row, or a matrix (n, L).
-
-    The entries of a matrix are checked later, block by block.
-    """
-    try:
-        labels = np.asarray(labels)
-    except ValueError as error:
-        need = "pass one label for each code, or a matrix of 0 and 1 with one column for each"
-        raise ValueError(f"{name} has rows of different lengths ({error}); {need}.") from None
-    if labels.dtype == object and all(type(value) is str for value in labels.flat):
-        # A pandas column of strings.
-        labels = labels.astype(str)
-    shape = labels.shape
-    kind = labels.dtype.kind
-    is_right_kind = kind in "buif" or (kind == "U" and labels.ndim != 2)
-    if kind == "f" and labels.ndim == 1:
-        # Above 2**53 a float stands for several whole numbers.
-        values = labels.astype(np.float64)
-        is_whole = (values == np.floor(values)) & (np.abs(values) <= 2.0**53)
-        is_right_kind = is_whole.all()
-    # An empty list becomes a float array, but its dtype is not the mistake.
-    if not is_right_kind and labels.size > 0:
-        need = "pass integers, floats that are whole numbers, strings or a matrix of 0 and 1"
-        raise TypeError(f"{name} has dtype {labels.dtype} and shape {shape}; {need}.")
-    is_wrong_shape = labels.ndim not in (1, 2) or shape[0] != n_rows
-    if is_wrong_shape or labels.size == 0:
-        need = f"pass a label or a row of 0/1 for each of the {n_rows} codes"
-        raise ValueError(f"{name} has shape {shape}; {need}.")
-    if labels.ndim == 2 and shape[1] < 2:
-        need = "2 or more columns are needed: pass labels.ravel()"
-        raise ValueError(f"{name} has shape {shape}; {need}.")
-    return labels
-
-
-def _check_same_form(queries, database):
-    """Check that both are integers, both strings, or both matrices of the same width."""
-    query_is_text = queries.dtype.kind == "U"
-    db_is_text = database.dtype.kind == "U"
-    same_width = queries.shape[1:] == database.shape[1:]
-    if query_is_text != db_is_text or not same_width:
-        raise ValueError(
-            f"query_labels is {queries.dtype} of shape {queries.shape}, "
-            f"db_labels is {database.dtype} of shape {database.shape}; "
-            "pass both in the same form."
-        )
-
-
-def _as_ids(labels, name):
-    """Return integers as int64, because numpy compares int64 with uint64 in float64.
-
-    Strings are returned unchanged.
-    """
-    if labels.dtype.kind == "U":
-        return labels
-    if labels.dtype == np.uint64 and labels.max() >= 1 << 63:
-        need = "integers must be below 2**63: pass labels.astype(str)"
-        raise ValueError(f"{name} contains {labels.max()}; {need}.")
-    # Only what the loops cannot read as it is becomes a copy.
-    return np.require(labels, np.int64, "CAW")
-
-
-def _as_words(rows):
-    """Return rows of bytes as rows of uint64, with zeros at the end of the last word."""
-    n_rows, n_bytes = rows.shape
-    n_words = (n_bytes + 7) // 8
-    if n_bytes % 8 == 0 and rows.flags.c_contiguous:
-        # Only what the loops cannot read as it is becomes a copy.
-        return np.require(rows.view(np.uint64), requirements="AW")
-    words = np.zeros((n_rows, n_words), np.uint64)
-    words.view(np.uint8)[:, :n_bytes] = rows
-    return words
-
-
-def _check_padding(codes, n_bits, name, first):
-    """Check that the bits beyond ``n_bits`` are 0; row 0 is row ``first`` of the whole array."""
-    n_used = n_bits % 8
-    if n_used == 0:
-        return
-    is_wrong = codes[:, -1] >> n_used > 0
-    if is_wrong.any():
-        row = first + int(np.argmax(is_wrong))
-        raise ValueError(
-            f"{name}[{row}] has bits set beyond n_bits={n_bits}; "
-            "padding bits must be 0: pass pack(codes) of the bits."
-        )
-
-
-def _pack_labels(labels, name, first):
-    """Return a matrix of 0 and 1 (n, L) as words (v, n); row 0 is row ``first`` of all labels."""
-    # The lowest and the highest tell whole numbers several times as fast.
-    is_whole = labels.dtype.kind in "bui"
-    if not (is_whole and labels.min() >= 0 and labels.max() <= 1):
-        is_wrong = labels != (labels != 0)
-        if is_wrong.any():
-            row, column = np.argwhere(is_wrong)[0]
-            given = f"{name}[{first + row}, {column}] is {labels[row, column]}"
-            need = "a matrix of labels holds only 0 and 1: pass labels > 0"
-            raise ValueError(f"{given}; {need}.")
-    n_rows, n_labels = labels.shape
-    n_words = (n_labels + 63) // 64
-    # With whole words numpy packs all rows at once, which is faster.
-    padded = np.zeros((n_rows, 64 * n_words), bool)
-    padded[:, :n_labels] = labels
-    words = np.packbits(padded).view(np.uint64)
-    return np.ascontiguousarray(words.reshape(n_rows, n_words).T)
-
-
-class _DatabaseScan:
-    """Compare queries with a database: check the input, read blocks, use threads.
-
-    The codes of the queries are ``Q`` (n, w) uint64, and their labels are ``Lq`` (n, v) uint64.
-    The database is read block by block, and only one block is copied at a time.
-    """
-
-    def __init__(self, query_codes, db_codes, labels=None, n_bits=None, n_threads=None):
-        """Check all input except the entries of the database, which `blocks` checks."""
-        query_codes = _check_codes(query_codes, "query_codes")
-        self.db_codes = _check_codes(db_codes, "db_codes")
-        width = query_codes.shape[1]
-        db_width = self.db_codes.shape[1]
-        if width != db_width:
-            raise ValueError(
-                f"query_codes has {width} bytes per row, db_codes has {db_width}; "
-                "encode both with the same model."
-            )
-        if n_bits is None:
-            if labels is not None:
-                _refuse_unpacked(query_codes, self.db_codes)
-            n_bits = 8 * width
-        self.n_bits = check_integer(n_bits, "n_bits")
-        if (self.n_bits + 7) // 8 != width:
-            need = f"pass {8 * width - 7} to {8 * width}, or leave it out"
-            raise ValueError(f"n_bits={n_bits} does not fit {width} bytes; {need}.")
-        if n_threads is None:
-            n_threads = _n_cores()
-        self.n_threads = check_integer(n_threads, "n_threads")
-        _check_padding(query_codes, self.n_bits, "query_codes", 0)
-        self.Q = _as_words(query_codes)
-        # Without labels, every item is relevant.
-        self.multi = False
-        self.Lq = np.zeros((len(self.Q), 1), np.uint64)
-        self.db_labels = None
-        if labels is not None:
-            self._set_labels(*labels)
-
-    def _set_labels(self, query_labels, db_labels):
-        """Check the labels, and turn those of the queries into words."""
-        query_labels = _check_labels(query_labels, len(self.Q), "query_labels")
-        self.db_labels = _check_labels(db_labels, len(self.db_codes), "db_labels")
-        _check_same_form(query_labels, self.db_labels)
-        self.multi = query_labels.ndim == 2
-        if query_labels.dtype.kind == "U":
-            self.classes = np.unique(query_labels)
-        words = self._label_words(query_labels, "query_labels", 0)
-        self.Lq = np.ascontiguousarray(words.T)
-
-    def _label_words(self, labels, name, first):
-        """Return labels as words (v, n): packed rows of a matrix, integers, or numbers of strings.
-
-        The number of a string is its position in ``classes``, the sorted strings of the queries.
-        Any other string has the number len(classes).
-        """
-        if self.multi:
-            return _pack_labels(labels, name, first)
-        labels = _as_ids(labels, name)
-        if labels.dtype.kind != "U":
-            return labels.view(np.uint64)[None]
-        n_classes = len(self.classes)
-        position = np.searchsorted(self.classes, labels)
-        position[position == n_classes] = 0
-        is_known = self.classes[position] == labels
-        position[~is_known] = n_classes
-        return position.astype(np.uint64)[None]
-
-    def blocks(self):
-        """Yield first row, code words and label words of each block of the database."""
-        n_words = max(self.Q.shape[1], self.Lq.shape[1])
-        n_rows = max(1, BLOCK_WORDS // n_words)
-        for first in range(0, len(self.db_codes), n_rows):
-            rows = slice(first, first + n_rows)
-            codes = self.db_codes[rows]
-            if self.db_labels is None:
-                Ld = np.zeros((1, len(codes)), np.uint64)
-            else:
-                labels = self.db_labels[rows]
-                Ld = self._label_words(labels, "db_labels", first)
-            _check_padding(codes, self.n_bits, "db_codes", first)
-            yield first, _as_words(codes), Ld
-
-    def run_in_threads(self, loop, n_rows):
-        """Call ``loop(p)`` for slices p of the queries, in threads if that saves time.
-
-        Each call writes only the rows of its own queries, so the number of threads does not change
-        the result.
-        """
-        n_queries = len(self.Q)
-        n_useful = 1 + n_queries * n_rows // PAIRS_PER_THREAD
-        n_threads = min(self.n_threads, n_queries, n_useful)
-        edges = np.linspace(0, n_queries, n_threads + 1).astype(int)
-
-        def run_part(k):
-            # With the JIT off, numpy warns about the overflow that _popcount relies on.
-            with np.errstate(over="ignore"):
-                loop(slice(edges[k], edges[k + 1]))
-
-        if n_threads == 1:
-            run_part(0)
-            return
-        # The pool is made for this call only, so that a later fork is safe.
-        with ThreadPoolExecutor(n_threads) as pool:
-            list(pool.map(run_part, range(n_threads)))
-
-
-def _n_cores():
-    """Return the number of cores that this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
-
-
-# ---- one pass over the database ------------------------------------------------------
-
-
-def _number_rows(rows):
-    """Return the number of each row, equal rows having the same, and the first row of each."""
-    rows = np.ascontiguousarray(rows)
-    n_slot_bits = 1 + len(rows).bit_length()
-    slots = np.full(1 << n_slot_bits, -1, np.int32)
-    shift = np.uint64(64 - n_slot_bits)
-    number, first = np.empty((2, len(rows)), np.int64)
-    # With the JIT off, numpy warns about the overflow that the hash value relies on.
-    with np.errstate(over="ignore"):
-        n = _number(rows, slots, shift, number, first)
-    return number, first[:n]
-
-
-def _prepare(D, Ld, merges, sorts):
-    """Return a block of codes D (m, w) and labels Ld (v, m) as `_count` needs it.
-
-    Returns
-    -------
-    D : (w, m) codes
-    weight : (m,) numbers of items with this code and these labels, or (0,) if all are 1
-    sets : (v, s) label sets
-    edges : (s + 1,): the codes edges[k]..edges[k + 1] - 1 have set k; or (0,) if s = m
-    """
-    weight = np.empty(0, np.uint32)
-    edges = np.empty(0, np.int64)
-    if merges:
-        number, first = _number_rows(np.hstack([D, Ld.T]))
-        weight = np.bincount(number).astype(np.uint32)
-        D = D[first]
-        Ld = Ld[:, first]
-    if sorts:
-        number, first = _number_rows(Ld.T)
-        # Many short runs are slower than no runs.
-        if 4 * len(first) < len(D):
-            # numpy sorts small integers several times as fast.
-            number = number.astype(np.min_scalar_type(len(first)))
-            order = np.argsort(number, kind="stable")
-            edges = np.append(0, np.bincount(number).cumsum())
-            D = D[order]
-            weight = weight[order] if merges else weight
-            Ld = Ld[:, first]
-    return np.ascontiguousarray(D.T), weight, np.ascontiguousarray(Ld), edges
-
-
-def _has_equal(codes):
-    """Return whether a sample of the codes contains two equal ones."""
-    sample = _as_words(codes[:: 1 + len(codes) // SAMPLE])
-    in_order = sample[np.lexsort(sample.T)]
-    return bool((in_order[1:] == in_order[:-1]).all(axis=1).any())
-
-
-def hamming_histogram(
-    query_codes: np.ndarray,
-    db_codes: np.ndarray,
-    query_labels: np.ndarray,
-    db_labels: np.ndarray,
-    n_bits: int | None = None,
-    n_threads: int | None = None,
-) -> HammingHistogram:
-    """Count items and relevant items at every Hamming distance of every query.
-
-    Parameters
-    ----------
-    query_codes, db_codes : (n, ceil(n_bits / 8)) uint8
-        Packed codes, ``np.packbits(bits, axis=1, bitorder="little")``; padding bits are 0.
-    query_labels, db_labels : (n,) integers or strings, or (n, L) 0/1
-        An item is relevant to a query if it has the same label. In the second form it is relevant
-        if it has at least one label in common with the query. Any 0/1 matrix ``relevance`` of
-        queries and items can be given by ``np.eye(n_queries)`` and ``relevance.T``.
-    n_bits : int, optional
-        Length of the codes; by default all bits of the packed bytes.
-    n_threads : int, optional
-        By default all cores. The result does not depend on it.
-
-    Examples
-    --------
-    >>> codes = np.array([[0b000], [0b001], [0b111]], np.uint8)
-    >>> hamming_histogram(codes[:1], codes, [7], [7, 8, 7], n_bits=3).items
-    array([[1, 1, 0, 1]])
-    >>> relevance = np.array([[1, 0, 1], [0, 1, 1]])  # two queries, three items
-    >>> hamming_histogram(codes[:2], codes, np.eye(2), relevance.T, n_bits=3).relevant
-    array([[1, 0, 0, 1],
-           [1, 0, 1, 0]])
-    """
-    labels = (query_labels, db_labels)
-    scan = _DatabaseScan(query_codes, db_codes, labels, n_bits, n_threads)
-    return _histogram(scan)
-
-
-def _histogram(scan):
-    """Return the histograms of a `_DatabaseScan`."""
-    other, relevant = _count_grades(scan, n_grades=2)
-    return HammingHistogram(other + relevant, relevant)
-
-
-def _count_grades(scan, n_grades):
-    """Return counts (n_grades, n_queries, n_bits + 1) int64 of the items of each grade.
-
-    The grade is the number of labels shared with the query, at most n_grades - 1.
-    """
-    Q = scan.Q
-    Lq = scan.Lq
-    counts = np.zeros((n_grades, len(Q), scan.n_bits + 1), np.int64)
-    # Queries with the same labels follow each other, because they have the same relevant items.
-    order = np.lexsort(Lq.T)
-    is_new = np.ones(len(Q), bool)
-    is_new[1:] = (Lq[order[1:]] != Lq[order[:-1]]).any(axis=1)
-    merges = len(Q) >= MANY and _has_equal(scan.db_codes)
-    sorts = scan.multi and is_new.sum() >= MANY
-    n_cells = max(MOST_CELLS, n_grades * (scan.n_bits + 1))
-    cell_type = np.uint16 if n_cells <= 1 << 16 else np.uint32
-    for _, D, Ld in scan.blocks():
-        block = _prepare(D, Ld, merges, sorts)
-
-        def count_part(p):
-            cells = np.empty(TILE, cell_type)
-            _count(order[p], is_new[p], Q, Lq, *block, scan.multi, cells, counts)
-
-        scan.run_in_threads(count_part, block[0].shape[1])
-    return counts
-
-
-# ---- metrics -------------------------------------------------------------------------
-
-
-def _counts_before(counts):
-    """Return the sum of the counts at all smaller distances."""
-    return counts.cumsum(axis=-1) - counts
-
-
-def _harmonic_between(a, b):
-    """Return 1/(a + 1) + ... + 1/b for whole numbers a <= b.
-
-    From 64 on it is the series of Euler and Maclaurin. The relative error is below 1e-13. Its terms
-    are differences that are written as products. A difference of two harmonic numbers would lose
-    all digits where b - a is small beside a.
-    """
-    small = np.concatenate([[0.0], np.cumsum(1.0 / np.arange(1, 65))])
-    head = small[np.minimum(b, 64)] - small[np.minimum(a, 64)]
-    a = np.maximum(a, 64).astype(float)
-    b = np.maximum(b, 64).astype(float)
-    u = 1 / a
-    v = 1 / b
-    gap = (b - a) * u * v  # u - v
-    squares = u**2 + v**2
-    # (u - v)/2 - (u^2 - v^2)/12 + (u^4 - v^4)/120 - (u^6 - v^6)/252, with u - v as a factor
-    sixth = squares**2 - (u * v) ** 2
-    correction = 1 / 2 - (u + v) * (1 / 12 - squares / 120 + sixth / 252)
-    return head + np.log1p((b - a) / a) - gap * correction
-
 
 Values = float | np.ndarray  # a mean over queries, or the value of each
 
 
-def _ratio(a, b):
-    """Return a / b, and NaN where b is 0."""
-    shape = np.broadcast_shapes(np.shape(a), np.shape(b))
-    return np.divide(a, b, out=np.full(shape, np.nan), where=b > 0)
+# ---- metrics -------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class HammingHistogram:
     """Hold the items and relevant items at every Hamming distance of every query.
 
-    The metrics are methods. ``a + b`` (or ``sum``) joins the histograms of the same queries over
-    two shards of a database.
-
+    ``a + b`` (or ``sum``) joins the histograms of the same queries over two shards of a database.
     A metric is its expectation over all orders of the items at the same distance. In the formulas
-    n and n+ are the items and relevant items at a distance, N and N+ those at all smaller ones, R
-    the relevant items of the query. With ``per_query`` a metric returns the value of each query.
-    Where R = 0 it may be undefined. Then it is NaN, and the mean leaves the query out; with
-    empty="zero" it counts as 0.
+    n and n+ are the items and relevant items at a distance, N and N+ those at all smaller
+    distances, and R the relevant items of the query. With ``per_query`` a metric returns the value
+    of each query. Where R = 0 it may be undefined: then it is NaN and the mean leaves the query
+    out, or with empty="zero" counts it as 0.
 
     Attributes
     ----------
     items, relevant : (n_queries, n_bits + 1) int64
-    grades : (n_grades, n_queries, n_bits + 1) int64, optional
-        grades[g] are the items that share exactly g labels with the query; see `graded_histogram`.
+    grades : (n_grades, n_queries, n_bits + 1) int64, optional; grades[g] are the items of grade g
     """
 
     items: np.ndarray
     relevant: np.ndarray
     grades: np.ndarray | None = None
 
-    def __post_init__(self) -> None:
-        shape = self.items.shape
-        if len(shape) != 2 or shape != self.relevant.shape:
-            shapes = f"{shape} and {self.relevant.shape}"
-            need = "pass two arrays (n_queries, n_bits + 1)"
-            raise ValueError(f"items and relevant have shapes {shapes}; {need}.")
-        wrong = (self.relevant < 0) | (self.relevant > self.items)
-        if wrong.any():
-            q, d = np.argwhere(wrong)[0]
-            counts = f"{self.relevant[q, d]} of {self.items[q, d]} items"
-            place = f"to query {q} at distance {d}"
-            need = "pass relevant from 0 to items"
-            raise ValueError(f"{counts} are relevant {place}; {need}.")
-
     def __repr__(self) -> str:
-        totals = self.items.sum(axis=1)
-        n_items = totals.min()
-        if totals.max() > n_items:
-            n_items = f"{n_items}..{totals.max()}"
+        totals = np.unique(self.items.sum(axis=1))
+        n_items = totals[0] if len(totals) == 1 else f"{totals[0]}..{totals[-1]}"
         sizes = f"n_queries={len(self.items)}, n_bits={self.n_bits}, n_items={n_items}"
         return f"HammingHistogram({sizes})"
 
     def __add__(self, other: HammingHistogram) -> HammingHistogram:
         if not isinstance(other, HammingHistogram):
             return NotImplemented
-        forms = [np.shape(h.items) + np.shape(h.grades) for h in (self, other)]
-        if forms[0] != forms[1]:
+        if self.items.shape != other.items.shape:
             need = "pass histograms of the same queries and code length"
             raise ValueError(f"cannot add {self} and {other}; {need}.")
-        grades = None if self.grades is None else self.grades + other.grades
+        grades = None
+        if self.grades is not None and other.grades is not None:
+            # The highest grade may be missing in a shard.
+            long, short = sorted((self.grades, other.grades), key=len, reverse=True)
+            grades = long.copy()
+            grades[: len(short)] += short
         relevant = self.relevant + other.relevant
         return HammingHistogram(self.items + other.items, relevant, grades)
 
     def __radd__(self, other):
         # sum() starts with 0.
-        is_zero = isinstance(other, int) and other == 0
-        return self if is_zero else NotImplemented
+        return self if isinstance(other, int) and other == 0 else NotImplemented
 
     @property
     def n_bits(self) -> int:
-        """Return the length of the codes."""
         return self.items.shape[1] - 1
 
     @property
@@ -1003,48 +124,29 @@ class HammingHistogram:
         return self.relevant.sum(axis=1)
 
     def without_self(self) -> HammingHistogram:
-        """Remove each query's own item, for a set of codes evaluated against itself.
-
-        The result has no grades.
-        """
-        # A query without a label is not even relevant to itself.
-        has_relevant = self.relevant.any(axis=1)
-        no_item = self.items[:, 0] == 0
-        no_relevant = has_relevant & (self.relevant[:, 0] == 0)
-        missing = np.flatnonzero(no_item | no_relevant)
-        if len(missing):
-            raise ValueError(
-                f"query {missing[0]} has no item of its own at distance 0; "
-                "pass a database that contains it."
-            )
-        items = self.items.copy()
+        """Remove each query's own item, for a set evaluated against itself; grades are lost."""
+        items, relevant = self.items.copy(), self.relevant.copy()
         items[:, 0] -= 1
-        relevant = self.relevant.copy()
-        relevant[:, 0] -= has_relevant
+        # A query without a label is not even relevant to itself.
+        relevant[:, 0] -= self.relevant.any(axis=1)
+        missing = np.flatnonzero(np.minimum(items, relevant)[:, 0] < 0)
+        if len(missing):
+            need = "pass a database that contains it"
+            raise ValueError(f"query {missing[0]} has no item of its own at distance 0; {need}.")
         return HammingHistogram(items, relevant)
 
-    def _mean(self, values, per_query, empty="skip", top=None):
+    def _mean(self, values, per_query, empty="skip"):
         """Return the values of the queries, or their mean. NaN is a query without a value."""
         _check_choice(empty, "empty", "skip", "zero")
         if empty == "zero":
             values = np.nan_to_num(values)
         if per_query:
             return values
-        _check_any_kept(~np.isnan(values), top)
+        if np.isnan(values).all():
+            given = f"none of the {len(values)} queries has a relevant item in the ranks that count"
+            raise ValueError(f"{given}; check the labels of queries and database.")
         mean = np.nanmean(values, axis=0)
         return float(mean) if values.ndim == 1 else mean
-
-    def _by_blocks(self, formula):
-        """Return formula(p) for all queries; blocks p of queries need less memory."""
-        n_rows = max(1, BLOCK_WORDS // self.items.shape[1])
-        starts = range(0, len(self.items), n_rows)
-        return np.concatenate([formula(slice(a, a + n_rows)) for a in starts])
-
-    def _gain(self):
-        """Return the sum of the grades of the items at every distance."""
-        if self.grades is None:
-            raise ValueError("the histogram has no grades; pass graded_histogram(...).")
-        return np.tensordot(np.arange(len(self.grades)), self.grades, 1)
 
     def mean_average_precision(
         self,
@@ -1052,16 +154,12 @@ class HammingHistogram:
         normalize: str = "relevant",
         empty: str = "skip",
         per_query: bool = False,
-        weighted: bool = False,
     ) -> Values:
         """Return the mean average precision.
 
-        With m = (n+ - 1) / (n - 1),
-
-            E[AP] = 1/R sum_d (n+/n) sum_{i=N+1}^{N+n} (N+ + 1 + (i - N - 1) m) / i .
-
-        The inner sum up to e is m (e - N) + (N+ + 1 - m (N + 1)) (H_e - H_N), with the harmonic
-        numbers H.
+        E[AP] = 1/R sum_d (n+/n) sum_{i=N+1}^{N+n} (N+ + 1 + (i - N - 1) m) / i, where
+        m = (n+ - 1) / (n - 1). The inner sum up to e is
+        m (e - N) + (N+ + 1 - m (N + 1)) (H_e - H_N), with the harmonic numbers H.
 
         Parameters
         ----------
@@ -1072,62 +170,34 @@ class HammingHistogram:
             is what most published hashing code does; it can rank [+ - -] above [+ - +].
         empty : {"skip", "zero"}
             Leave out the queries without a relevant item, or count them as 0. For "retrieved" these
-            are the queries of which none can be among the first ``top``; of any other query, orders
-            without one count as 0.
-        per_query : bool
-            Return the average precision of each query. It is NaN for those that are left out, so
-            that ``np.isnan`` counts them.
-        weighted : bool
-            Take the mean grade of the first i items in place of the precision at i. This needs
-            grades.
+            are the queries with none among the first ``top`` in any order of the ties.
         """
-        _check_options(top, normalize)
-        gain = self._gain() if weighted else self.relevant
+        if top is not None:
+            check_integer(top, "top")
+        _check_choice(normalize, "normalize", "relevant", "min", "retrieved")
+        ap = _average_precision(self.items, self.relevant, top, normalize)
+        return self._mean(ap, per_query, empty)
 
-        def formula(p):
-            counts = self.items[p], self.relevant[p], gain[p]
-            return _average_precision(*counts, top, normalize)
-
-        return self._mean(self._by_blocks(formula), per_query, empty, top)
-
-    def _sum_at(self, gain, k):
-        """Return the expected gain of the first k items, and k; columns if k is a list."""
-        is_single = np.ndim(k) == 0
-        values = [k] if is_single else k
-        ks = np.array([check_integer(value, "k") for value in values])
-        if len(ks) == 0:
-            raise ValueError(f"k={k} is empty; pass at least one k.")
+    def _hits_at(self, k):
+        """Return N+ + (k - N) n+/n at the distance of the k-th item; a column for each k."""
         n_items = int(self.items.sum(axis=1).min())
-        if ks.max() > n_items:
-            need = f"the database has {n_items} items: pass a smaller k"
-            raise ValueError(f"k={ks.max()} is too large; {need}.")
-        sums = self._by_blocks(lambda p: _expected_sum(self.items[p], gain[p], ks))
-        return (sums[:, 0], ks[0]) if is_single else (sums, ks)
+        share = self.relevant / np.maximum(self.items, 1)
+        ks = [check_integer(value, "k", most=n_items) for value in (k if np.ndim(k) else [k])]
+        hits = [(np.diff(_ranks(self.items, value)) * share).sum(axis=1) for value in ks]
+        return np.stack(hits, axis=1) if np.ndim(k) else hits[0]
 
     def precision_at_k(self, k: int | list[int], per_query: bool = False) -> Values:
         """Return the share of relevant items among the first k, (N+ + (k - N) n+/n) / k.
 
-        n, n+, N and N+ are those at the distance of the k-th item. A list gives a value for each k.
+        The counts are those at the distance of the k-th item. A list gives a value for each k.
         """
-        hits, ks = self._sum_at(self.relevant, k)
-        return self._mean(hits / ks, per_query)
+        return self._mean(self._hits_at(k) / np.asarray(k), per_query)
 
     def recall_at_k(
         self, k: int | list[int], empty: str = "skip", per_query: bool = False
     ) -> Values:
         """Return the share of the R relevant items among the first k, (N+ + (k - N) n+/n) / R."""
-        hits, _ = self._sum_at(self.relevant, k)
-        return self._mean(_ratio(hits.T, self._R).T, per_query, empty)
-
-    def r_precision(self, empty: str = "skip", per_query: bool = False) -> Values:
-        """Return the precision at k = R."""
-        hits = _expected_sum(self.items, self.relevant, self._R[:, None])[:, 0]
-        return self._mean(_ratio(hits, self._R), per_query, empty)
-
-    def acg_at_k(self, k: int | list[int], per_query: bool = False) -> Values:
-        """Return the mean grade of the first k items; it needs grades."""
-        gain, ks = self._sum_at(self._gain(), k)
-        return self._mean(gain / ks, per_query)
+        return self._mean(_ratio(self._hits_at(k).T, self._R).T, per_query, empty)
 
     def ndcg_at_k(
         self, k: int, gain: str = "binary", empty: str = "skip", per_query: bool = False
@@ -1135,174 +205,42 @@ class HammingHistogram:
         """Return DCG@k divided by the DCG@k of the best order.
 
         DCG@k = sum_{i<=k} gain_i / log2(1 + i). The gain of an item is 1 if it is relevant, and
-        with grades g it is g ("linear") or 2^g - 1 ("exponential"). In expectation it is
-        sum_d (gain/n) sum_{i=N+1}^{min(N+n, k)} 1 / log2(1 + i).
+        with grades g it is g ("linear", as in scikit-learn) or 2^g - 1 ("exponential"). In
+        expectation it is sum_d (gain/n) sum_{i=N+1}^{min(N+n, k)} 1 / log2(1 + i).
         """
         _check_choice(gain, "gain", "binary", "linear", "exponential")
-        self._sum_at(self.relevant, check_integer(k, "k"))
+        check_integer(k, "k", most=int(self.items.sum(axis=1).min()))
         grades, gains = self.relevant[None], np.ones(1)
         if gain != "binary":
-            self._gain()
+            if self.grades is None:
+                need = "pass graded=True to hamming_histogram, or grades to judged_histogram"
+                raise ValueError(f"gain={gain!r} needs grades, there are none; {need}.")
             grades, gains = self.grades[1:], np.arange(1.0, len(self.grades))
         if gain == "exponential":
             gains = 2**gains - 1
-        ndcg = self._by_blocks(lambda p: _ndcg(self.items[p], grades[:, p], gains, k))
-        return self._mean(ndcg, per_query, empty)
-
-    def reciprocal_rank(self, empty: str = "skip", per_query: bool = False) -> Values:
-        """Return 1 / rank of the first relevant item (MRR).
-
-        In the first tie that has one, its rank is N + j with probability
-        n+ / (n - j + 1) prod_{i<j} (1 - n+ / (n - i + 1)).
-        """
-        return self._mean(_first_hit(self.items, self.relevant), per_query, empty)
-
-    def _within(self, radius):
-        """Return the numbers of items and of relevant items within Hamming distance ``radius``."""
-        radius = check_integer(radius, "radius", least=0)
-        ball = slice(radius + 1)
-        return self.items[:, ball].sum(axis=1), self.relevant[:, ball].sum(axis=1)
+        return self._mean(_ndcg(self.items, grades, gains, k), per_query, empty)
 
     def precision_at_radius(self, radius: int, per_query: bool = False) -> Values:
-        """Return the share of relevant items within Hamming distance ``radius``.
-
-        Radius 2 gives Precision@H2. A query with no item within the radius counts 0.
-        """
-        n_items, n_hits = self._within(radius)
+        """Return the share of relevant items within distance ``radius``; an empty ball counts 0."""
+        ball = slice(check_integer(radius, "radius", least=0) + 1)
+        n_items, n_hits = (counts[:, ball].sum(axis=1) for counts in (self.items, self.relevant))
         return self._mean(n_hits / np.maximum(n_items, 1), per_query)
 
-    def recall_at_radius(self, radius: int, empty: str = "skip", per_query: bool = False) -> Values:
-        """Return the share of the R relevant items within Hamming distance ``radius``."""
-        _, n_hits = self._within(radius)
-        return self._mean(_ratio(n_hits, self._R), per_query, empty)
-
-    def f1_at_radius(self, radius: int, empty: str = "skip", per_query: bool = False) -> Values:
-        """Return 2 hits / (items within + R), the harmonic mean of precision and recall."""
-        n_items, n_hits = self._within(radius)
-        f1 = _ratio(2 * n_hits, np.where(self._R > 0, n_items + self._R, 0))
-        return self._mean(f1, per_query, empty)
-
-    def success_rate(self, radius: int, per_query: bool = False) -> Values:
-        """Return the share of queries with any item within Hamming distance ``radius``."""
-        n_items, _ = self._within(radius)
-        return self._mean((n_items > 0).astype(float), per_query)
-
-    def mutual_information(self, per_query: bool = False) -> Values:
-        """Return the mutual information of distance and relevance of an item, in bits.
-
-        sum_d sum_y p(d, y) log2(p(d, y) / (p(d) p(y))), y relevant or not. It is 0 where R = 0.
-        """
-        n_other = self.items - self.relevant
-        total = self.items.sum(axis=1)
-        joint = _x_log_x(self.relevant) + _x_log_x(n_other) - _x_log_x(self.items)
-        relevance = _x_log_x(self._R) + _x_log_x(total - self._R) - _x_log_x(total)
-        information = np.maximum(joint.sum(axis=1) - relevance, 0) / total
-        return self._mean(information, per_query)
-
-    def precision_recall(
-        self, k: list[int] | None = None, per_query: bool = False
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Return (precision, recall) within each radius 0..n_bits, or among the first k for each k.
-
-        Queries with R = 0 are left out. An empty ball has precision 0.
-        """
-        if k is None:
-            hits = self.relevant.cumsum(axis=1)
-            size = np.maximum(self.items.cumsum(axis=1), 1)
-        else:
-            hits, size = self._sum_at(self.relevant, list(k))
-        precision = np.where(self._R[:, None] > 0, hits / size, np.nan)
+    def precision_recall(self, per_query: bool = False) -> tuple[np.ndarray, np.ndarray]:
+        """Return (precision, recall) within each radius 0..n_bits, over the queries with R > 0."""
+        hits = self.relevant.cumsum(axis=1)
+        share = hits / np.maximum(self.items.cumsum(axis=1), 1)
+        precision = np.where(self._R[:, None] > 0, share, np.nan)
         recall = _ratio(hits.T, self._R).T
         return self._mean(precision, per_query), self._mean(recall, per_query)
 
-    def interval(self, metric: str, random_state: int = 0, **options) -> Estimate:
-        """Return a metric and its 95 % interval by bootstrap over the queries.
 
-        ``h.interval("mean_average_precision", top=1000)``. It tells how much the mean depends on
-        the choice of queries, not how much it depends on the training.
-        """
-        return _bootstrap(_values(self, metric, options), random_state)
+# The formulas. n and n_hits are items and relevant items (n_queries, r + 1) int64.
 
 
-class Estimate(NamedTuple):
-    """Hold a mean over ``n_queries`` queries, and the ends of its 95 % interval."""
-
-    value: float
-    low: float
-    high: float
-    n_queries: int
-
-
-def compare(
-    a: HammingHistogram,
-    b: HammingHistogram,
-    metric: str = "mean_average_precision",
-    random_state: int = 0,
-    **options,
-) -> Estimate:
-    """Return the metric of ``a`` minus that of ``b`` with its 95 % interval, paired by query.
-
-    Both have the same queries in the same order. If the interval is above 0, ``a`` is better on
-    such queries. Queries that one of them leaves out are left out.
-    """
-    if len(a.items) != len(b.items):
-        raise ValueError(f"{a} and {b} differ; pass histograms of the same queries.")
-    difference = _values(a, metric, options) - _values(b, metric, options)
-    return _bootstrap(difference, random_state)
-
-
-def _values(histogram, metric, options):
-    """Return the metric of that name for each query."""
-    method = getattr(histogram, metric, None)
-    values = method(per_query=True, **options) if callable(method) else None
-    if np.shape(values) != (len(histogram.items),):
-        need = "pass the name of a method with one value for each query"
-        raise ValueError(f"metric={metric!r} with {options} is no metric; {need}.")
-    return values
-
-
-def _bootstrap(values, random_state):
-    """Return the mean of the values that are not NaN, and its percentiles over resamples."""
-    kept = ~np.isnan(values)
-    _check_any_kept(kept, None)
-    values = values[kept]
-    n = len(values)
-    rng = np.random.default_rng(random_state)
-    means = [values[rng.integers(0, n, n)].mean() for _ in range(2000)]
-    low, high = np.quantile(means, [0.025, 0.975])
-    return Estimate(float(values.mean()), float(low), float(high), n)
-
-
-def _check_choice(value, name, *choices):
-    """Check that an option has one of the values in ``choices``."""
-    if value not in choices:
-        *some, last = (f'"{choice}"' for choice in choices)
-        need = f"pass {', '.join(some)} or {last}"
-        raise ValueError(f"{name}={value!r} is unknown; {need}.")
-
-
-def _check_options(top, normalize):
-    """Check the options of both functions that return the mAP."""
-    if top is not None:
-        check_integer(top, "top")
-    _check_choice(normalize, "normalize", "relevant", "min", "retrieved")
-
-
-def _check_any_kept(kept, top):
-    """Check that at least one query has a relevant item, so that a mean exists."""
-    if not kept.any():
-        where = "the database"
-        if top is not None:
-            where = f"the first {top} ranks"
-        raise ValueError(
-            f"none of the {len(kept)} queries has a relevant item in {where}; "
-            "check the labels of queries and database."
-        )
-
-
-def _x_log_x(x):
-    """Return x log2(x), and 0 for 0. x is int64."""
-    return x * np.log2(np.maximum(x, 1))
+def _before(counts):
+    """Return the sum of the counts at all smaller distances."""
+    return counts.cumsum(axis=-1) - counts
 
 
 def _ranks(n, last):
@@ -1310,82 +248,81 @@ def _ranks(n, last):
     return np.minimum(np.insert(n.cumsum(axis=1), 0, 0, axis=1), last)
 
 
-def _expected_sum(n, gain, k):
-    """Return the expected sum of the gains of the first k items, G + (k - N) g/n.
+def _ratio(a, b):
+    """Return a / b, and NaN where b is 0."""
+    shape = np.broadcast_shapes(np.shape(a), np.shape(b))
+    return np.divide(a, b, out=np.full(shape, np.nan), where=b > 0)
 
-    n, gain (n_queries, r + 1), k (n_ks,) or (n_queries, n_ks) int64, result (n_queries, n_ks). g is
-    the gain of all items at the distance of the k-th, and G the gain of those before it.
+
+def _harmonic_between(a, b):
+    """Return 1/(a + 1) + ... + 1/b for whole numbers a <= b, with a relative error below 1e-13.
+
+    From 64 on it is the series of Euler and Maclaurin, whose terms are differences written as
+    products: a difference of two harmonic numbers would lose all digits where b - a is small.
     """
-    end = n.cumsum(axis=1)
-    k = np.broadcast_to(k, (len(n), np.shape(k)[-1]))
-    cut = np.stack([(end < column[:, None]).sum(axis=1) for column in k.T], axis=1)
-    size, own = (np.take_along_axis(counts, cut, axis=1) for counts in (n, gain))
-    N = np.take_along_axis(end, cut, axis=1) - size
-    G = np.take_along_axis(gain.cumsum(axis=1), cut, axis=1) - own
-    return G + (k - N) * (own / np.maximum(size, 1))
+    small = np.concatenate([[0.0], np.cumsum(1.0 / np.arange(1, 65))])
+    head = small[np.minimum(b, 64)] - small[np.minimum(a, 64)]
+    a = np.maximum(a, 64).astype(float)
+    b = np.maximum(b, 64).astype(float)
+    u, v = 1 / a, 1 / b
+    gap = (b - a) * u * v  # u - v
+    squares = u**2 + v**2
+    # (u - v)/2 - (u^2 - v^2)/12 + (u^4 - v^4)/120 - (u^6 - v^6)/252, with u - v as a factor
+    sixth = squares**2 - (u * v) ** 2
+    correction = 1 / 2 - (u + v) * (1 / 12 - squares / 120 + sixth / 252)
+    return head + np.log1p((b - a) / a) - gap * correction
 
 
-def _average_precision(n, n_hits, gain, top, normalize):
-    """Return the expected AP of each query. n, n_hits, gain (n_queries, r + 1) int64.
-
-    The gain of a relevant item is 1, or its grade for the weighted AP.
-    """
-    last = n.sum(axis=1)
-    if top is not None:
-        last[:] = top
-    sums = _expected_sums(n, n_hits, gain, last)
-    if normalize == "retrieved":
-        return _retrieved_ap(n, n_hits, gain, sums, last)
-    R = n_hits.sum(axis=1)
-    return _ratio(sums.sum(axis=1), np.minimum(R, last) if normalize == "min" else R)
-
-
-def _expected_sums(n, n_hits, gain, last):
-    """Return the expected sum of the precisions at the relevant items of each distance.
-
-    These are the terms of the sum over d in `HammingHistogram.mean_average_precision`, clipped at
-    rank ``last``. With gains g and G they are ((n+/n) G + (g/n) (1 + (i - N - 1) m)) / i.
-    n, n_hits, gain (n_queries, r + 1), last (n_queries,) int64, result float64.
-    """
-    N = _counts_before(n)
+def _average_precision(n, n_hits, top, normalize):
+    """Return the expected AP of each query; see `HammingHistogram.mean_average_precision`."""
+    last = n.sum(axis=1) if top is None else np.full(len(n), top)
+    N, N_hits = _before(n), _before(n_hits)
     m = (n_hits - 1) / np.maximum(n - 1, 1)
     ranks = _ranks(n, last[:, None])
     harmonic = _harmonic_between(ranks[:, :-1], ranks[:, 1:])
-    own = m * np.diff(ranks) + (1 - m * (N + 1)) * harmonic
-    sums = n_hits * (_counts_before(gain) * harmonic) + gain * own
-    return sums / np.maximum(n, 1)
+    inner = m * np.diff(ranks) + (N_hits + 1 - m * (N + 1)) * harmonic
+    sums = n_hits / np.maximum(n, 1) * inner
+    if normalize != "retrieved":
+        R = n_hits.sum(axis=1)
+        return _ratio(sums.sum(axis=1), np.minimum(R, last) if normalize == "min" else R)
+    # The tie that ``last`` cuts is at the last distance that begins before it.
+    cut = (last[:, None] > N).sum(axis=1) - 1
+    whole = np.where(np.arange(n.shape[1]) < cut[:, None], sums, 0).sum(axis=1)
+    N, N_hits, size, good = (x[np.arange(len(n)), cut] for x in (N, N_hits, n, n_hits))
+    return _over_cut_tie(whole, N, N_hits, size, good, np.minimum(last - N, size))
 
 
-def _retrieved_ap(n, n_hits, gain, sums, last):
-    """Return the expected AP of each query divided by its hits among the first ``last``.
+def _over_cut_tie(whole, N, N_hits, size, good, q):
+    """Return the expected AP, divided by hits, of queries of which only q items of a tie count.
 
-    The ties before the one that ``last`` cuts are whole. Their part is the sum of `_expected_sums`.
-    n, n_hits, gain (n_queries, r + 1), last (n_queries,) int64, sums (n_queries, r + 1) float64.
+    The number h of hits among the q is hypergeometric. Given h, every choice of places is equally
+    likely, and they add (h/q) sum_{j=1}^q (N+ + 1 + (j - 1) (h - 1)/(q - 1)) / (N + j) to the sum
+    ``whole`` of the ties before. All arguments have shape (n_queries,).
     """
-    before = _counts_before(n)
-    # The last distance that begins before rank ``last``.
-    cut = (before < last[:, None]).sum(axis=1) - 1
-    is_whole = np.arange(n.shape[1]) < cut[:, None]
-    whole_ties = np.where(is_whole, sums, 0).sum(axis=1)
-    at_cut = (np.arange(len(n)), cut)
-    N = before[at_cut]
-    N_hits, G = (_counts_before(counts)[at_cut] for counts in (n_hits, gain))
-    size = n[at_cut]
-    good = n_hits[at_cut]
-    q = np.minimum(last - N, size)
-    # The gain before the tie, and that of one hit in it.
-    gains = np.stack([G, gain[at_cut] / np.maximum(good, 1)])
-    harmonic = _harmonic_between(N, N + q)
-    ap = np.empty(len(n))
-    _expect_over_cut(whole_ties, N, N_hits, gains, size, good, q, harmonic, ap)
-    return ap
+    harmonic = _harmonic_between(N, N + q)[:, None]
+    whole, N, N_hits, size, good, q = (x[:, None] for x in (whole, N, N_hits, size, good, q))
+    least, most = np.maximum(0, q - (size - good)), np.minimum(q, good)
+    # P(h) up to a factor, from its mode in both directions: (n_queries, 2 * width + 1). By
+    # Hoeffding's inequality, h is further away with a probability below exp(-2 * 5**2).
+    width = min(int(5 * np.sqrt(q.max())) + 2, int((most - least).max()))
+    h = (q + 1) * (good + 1) // (size + 2) + np.arange(-width, width + 1)
+    exists = (h > least) & (h <= most)
+    up = np.where(exists, (good - h + 1.0) * (q - h + 1.0), 0)  # P(h) / P(h - 1) = up / down
+    down = np.where(exists, h * (size - good - q + h + 0.0), 0)
+    above = np.divide(up, down, out=np.zeros(h.shape), where=exists)[:, width + 1 :]
+    below = np.divide(down, up, out=np.zeros(h.shape), where=exists)[:, width:0:-1]
+    P = np.ones(h.shape)
+    P[:, width + 1 :] = above.cumprod(axis=1)
+    P[:, :width] = below.cumprod(axis=1)[:, ::-1]
+    m = (h - 1) / np.maximum(q - 1, 1)
+    inner = m * q + (N_hits + 1 - m * (N + 1)) * harmonic
+    ap = (whole + h / np.maximum(q, 1) * inner) / np.maximum(N_hits + h, 1)
+    expected = (P * ap).sum(axis=1) / P.sum(axis=1)
+    return np.where((N_hits + most)[:, 0] > 0, expected, np.nan)
 
 
 def _ndcg(n, grades, gains, k):
-    """Return the expected DCG@k over the best. n (n_queries, r + 1) int64, gains (n_grades,).
-
-    grades (n_grades, n_queries, r + 1) int64. The gains increase.
-    """
+    """Return the expected DCG@k over the best. grades (n_grades, n_queries, r + 1), gains rise."""
     discounts = np.insert(np.cumsum(1 / np.log2(np.arange(2, k + 2))), 0, 0)
     gain = np.tensordot(gains, grades, 1) / np.maximum(n, 1)
     dcg = (gain * np.diff(discounts[_ranks(n, k)])).sum(axis=1)
@@ -1394,46 +331,104 @@ def _ndcg(n, grades, gains, k):
     return _ratio(dcg, np.diff(discounts[best]) @ gains[::-1])
 
 
-def _first_hit(n, n_hits):
-    """Return the expected 1 / rank of the first hit of each query. n, n_hits (n_queries, r + 1)."""
-    result = np.full(len(n), np.nan)
-    for q in np.flatnonzero(n_hits.any(axis=1)):
-        d = np.argmax(n_hits[q] > 0)
-        size = n[q, d]
-        good = n_hits[q, d]
-        # All further places together have a probability below exp(-40).
-        place = np.arange(min(size - good, 40 * size // good) + 1)
-        chance = good / (size - place)
-        none_before = np.insert(np.cumprod(1 - chance)[:-1], 0, 1)
-        rank = n[q, :d].sum() + 1 + place
-        result[q] = np.sum(none_before * chance / rank)
-    return result
+# ---- one pass over the database ------------------------------------------------------
 
 
-def graded_histogram(
+def hamming_histogram(
     query_codes: np.ndarray,
     db_codes: np.ndarray,
     query_labels: np.ndarray,
     db_labels: np.ndarray,
     n_bits: int | None = None,
     n_threads: int | None = None,
+    graded: bool = False,
 ) -> HammingHistogram:
-    """Count the items that share 0, 1, 2, ... labels with a query at every Hamming distance.
+    """Count items and relevant items at every Hamming distance of every query.
 
-    The parameters are those of `hamming_histogram`, with labels in matrices of 0 and 1.
+    Parameters
+    ----------
+    query_codes, db_codes : (n, ceil(n_bits / 8)) uint8
+        Packed codes; the top of this file lists where they may come from.
+    query_labels, db_labels : (n,) integers or strings, or (n, L) 0/1
+        An item is relevant to a query if it has the same label, or in the second form at least one
+        label in common. For any other relation see `judged_histogram`.
+    n_bits : int, optional
+        Length of the codes; by default all bits of the packed bytes. The bits beyond it are 0.
+    n_threads : int, optional
+        By default all cores. The result does not depend on it.
+    graded : bool
+        Also count the items that share exactly 0, 1, 2, ... labels with a query: their grades.
     """
-    labels = (query_labels, db_labels)
-    scan = _DatabaseScan(query_codes, db_codes, labels, n_bits, n_threads)
-    if not scan.multi:
-        need = "pass matrices of 0 and 1, with a column for each label"
-        raise ValueError(f"each query has one label, so no grades; {need}.")
-    # No item shares more labels than a query has.
-    most = int(np.unpackbits(scan.Lq.view(np.uint8), axis=1).sum(axis=1).max())
-    grades = _count_grades(scan, most + 1)
-    return HammingHistogram(grades.sum(axis=0), grades[1:].sum(axis=0), grades)
+    scan = _Scan(query_codes, db_codes, (query_labels, db_labels), n_bits, n_threads)
+    n_grades = 2
+    if graded and scan.multi:
+        # No item shares more labels than a query has.
+        n_grades = 1 + int(np.unpackbits(scan.Lq, axis=1).sum(axis=1).max())
+    counts = _count_grades(scan, n_grades)
+    relevant = counts[1:].sum(axis=0)
+    return HammingHistogram(counts[0] + relevant, relevant, counts if graded else None)
 
 
-# ---- rankings in a given order of ties -----------------------------------------------
+def judged_histogram(
+    query_codes: np.ndarray,
+    db_codes: np.ndarray,
+    queries: np.ndarray,
+    items: np.ndarray,
+    grades: np.ndarray | None = None,
+    n_bits: int | None = None,
+    n_threads: int | None = None,
+) -> HammingHistogram:
+    """Count items by relevance that is given pair by pair: TREC judgements, or true neighbours.
+
+    Parameters
+    ----------
+    queries, items, grades : (n_pairs,) int
+        Row of the query and row of the item of each judged pair, and its grade: 0 is not relevant,
+        1 and more are relevant. By default all are 1. Other pairs are not relevant. The codes,
+        n_bits and n_threads are as in `hamming_histogram`.
+
+    >>> codes = np.array([[0b000], [0b001], [0b111]], np.uint8)
+    >>> neighbours = np.array([[0, 2], [1, 2]])  # the nearest of two queries by float vectors
+    >>> queries = np.repeat(np.arange(2), 2)
+    >>> judged_histogram(codes[:2], codes, queries, neighbours.ravel(), n_bits=3).relevant
+    array([[1, 0, 0, 1],
+           [1, 0, 1, 0]])
+    """
+    scan = _Scan(query_codes, db_codes, None, n_bits, n_threads)
+    grades = np.ones(np.shape(queries), int) if grades is None else grades
+    pairs = _check_pairs(queries, items, grades, len(scan.queries), len(scan.database))
+    counts = np.zeros((max(2, 1 + pairs[2].max()), len(scan.queries), scan.n_bits + 1), np.int64)
+    for first in range(0, pairs.shape[1], BLOCK_BYTES // 8):
+        q, j, g = pairs[:, first : first + BLOCK_BYTES // 8]
+        d = np.unpackbits(scan.queries[q] ^ scan.database[j], axis=1).sum(axis=1)
+        np.add.at(counts, (g, q, d), 1)
+    [n_items] = _count_grades(scan, n_grades=1)
+    counts[0] = n_items - counts[1:].sum(axis=0)
+    return HammingHistogram(n_items, n_items - counts[0], counts)
+
+
+def _count_grades(scan, n_grades):
+    """Return counts (n_grades, n_queries, n_bits + 1) int64 of the items of each grade.
+
+    The grade is the number of labels shared with the query, at most n_grades - 1.
+    """
+    Lq = scan.Lq
+    counts = np.zeros((n_grades, len(Lq), scan.n_bits + 1), np.int64)
+    n_cells = max(MOST_CELLS, n_grades * (scan.n_bits + 1))
+    cell_type = np.uint16 if n_cells <= 1 << 16 else np.uint32
+    # Queries with the same labels follow each other, because they have the same relevant items.
+    order = np.lexsort(Lq.T)
+    is_new = np.ones(len(Lq), bool)
+    is_new[1:] = (Lq[order[1:]] != Lq[order[:-1]]).any(axis=1)
+
+    def count_part(p, first, D, Ld, weight, distance):
+        block = D, Ld, scan.multi, weight, distance, np.empty(TILE, cell_type)
+        _count(order[p], is_new[p], scan.Q, Lq, *block, counts)
+
+    # If a sample has equal codes, all of them have many.
+    sample = scan.database[:: 1 + len(scan.database) // SAMPLE]
+    scan.run(count_part, merges=len(Lq) >= MANY and len(_merged(sample)[0]) < len(sample))
+    return counts
 
 
 def mean_average_precision(
@@ -1450,184 +445,30 @@ def mean_average_precision(
 ) -> Values:
     """Return the mean average precision in one call.
 
-    See `hamming_histogram` and `HammingHistogram.mean_average_precision` for the other parameters.
-    What published evaluators compute:
-
-    ===========================  =======  ========  ==========  =====  =====
-    evaluator                    top      ties      normalize   empty  notes
-    ===========================  =======  ========  ==========  =====  =====
-    DeepHash-pytorch             topK     argsort   retrieved   zero   [1]
-    CSQ                          R        argsort   retrieved   zero   [2]
-    HashNet, PyTorch             R        argsort   retrieved   skip
-    HashNet, Caffe               R        argsort   retrieved   zero   [3]
-    OrthoHash                    R        (none)    retrieved   zero   [4]
-    MIHash, HMOH: mAP            None     stable    relevant    skip   [5]
-    MIHash, HMOH: mAP_1000       1000     stable    retrieved   skip   [5]
-    OASIS                        None     stable    relevant    zero
-    torchmetrics RetrievalMAP    top_k    (none)    retrieved   zero   [4]
-    ranx map@k                   k        (none)    relevant    zero   [4]
-    trec_eval map, map_cut_k     None, k  stable    relevant    zero   [6]
-    ===========================  =======  ========  ==========  =====  =====
-
-    [1] topK = -1 is top = n_items - 1: it drops the last item. [2] Queries without a label are left
-    out: pass the others. [3] Queries with R = 0 are left out: pass the others. [4] torch.topk and
-    numba order ties in ways that no option gives; where nothing ties the numbers are equal.
-    [5] MATLAB, with similarities cast to int8. Up to 128 bits this changes nothing; beyond, no
-    option gives it. [6] Ties by name, descending: sort the database so.
-
-    Parameters
-    ----------
-    ties : {"expected", "stable", "argsort"}
-        "stable" ranks tied items in database order, as a stable sort does. "argsort" ranks them as
-        ``np.argsort`` of float32 distances does. That depends on the machine and on numpy's
-        version, and exists only to reproduce a number.
-    empty : {"skip", "zero"}
-        In a given order a query may have no hit among the first ``top``. With "retrieved", "skip"
-        then leaves it out of the mean, but the expectation counts such an order as 0. So these are
-        means over different queries. With "zero" the expectation is the mean over all orders.
-
-    Examples
-    --------
-    Four items tie. All are relevant to one query, and the last one to another query. Over the
-    orders, "stable" gives 1/2, 1/2, 1/2 and 1 with "zero", and always 1 with "skip".
-
-    >>> codes = np.zeros((4, 1), np.uint8)
-    >>> data = codes[:2], codes, [[1, 0], [0, 1]], [[1, 0], [1, 0], [1, 0], [1, 1]]
-    >>> for ties in "expected", "stable":
-    ...     skip = mean_average_precision(*data, 1, ties, "retrieved", "skip")
-    ...     zero = mean_average_precision(*data, 1, ties, "retrieved", "zero")
-    ...     print(ties, skip, zero)
-    expected 0.625 0.625
-    stable 1.0 0.5
+    ties="stable" ranks tied items in database order, as a stable sort does. With "retrieved" and
+    "skip" it leaves out queries without a hit in ``top``, where the expectation counts such orders
+    as 0. For the rest see `hamming_histogram` and `HammingHistogram.mean_average_precision`.
     """
-    _check_options(top, normalize)
-    _check_choice(ties, "ties", "expected", "stable", "argsort")
-    _check_choice(empty, "empty", "skip", "zero")
-    labels = (query_labels, db_labels)
-    scan = _DatabaseScan(query_codes, db_codes, labels, n_bits)
-    histogram = _histogram(scan)
+    _check_choice(ties, "ties", "expected", "stable")
+    scan = _Scan(query_codes, db_codes, (query_labels, db_labels), n_bits)
+    other, relevant = _count_grades(scan, n_grades=2)
+    histogram = HammingHistogram(other + relevant, relevant)
+    expected = histogram.mean_average_precision(top, normalize, empty, per_query)
     if ties == "expected":
-        return histogram.mean_average_precision(top, normalize, empty, per_query)
-    last = len(scan.db_codes) if top is None else top
-    rank = _rank_in_database_order if ties == "stable" else _rank_by_argsort
-    sums, found = rank(scan, histogram, last)
+        return expected
+    last = len(scan.database) if top is None else top
+    # The ranks of a distance continue where those of all smaller distances end.
+    rank, hits = _before(histogram.items), _before(histogram.relevant)
+    sums, found = np.zeros(len(rank)), np.zeros(len(rank), np.int64)
+
+    def rank_part(p, first, D, Ld, weight, distance):
+        block = D, Ld, scan.multi, last, distance
+        _rank_stable(scan.Q[p], scan.Lq[p], *block, rank[p], hits[p], sums[p], found[p])
+
+    scan.run(rank_part)
     R = histogram._R
     divisors = {"relevant": R, "min": np.minimum(R, last), "retrieved": found}
-    return histogram._mean(_ratio(sums, divisors[normalize]), per_query, empty, top)
-
-
-def _rank_in_database_order(scan, histogram, last):
-    """Return the sum of the precisions at the hits up to rank ``last``, and their number."""
-    Q = scan.Q
-    Lq = scan.Lq
-    # The ranks of a distance continue where those of all smaller distances end.
-    rank = _counts_before(histogram.items)
-    hits = _counts_before(histogram.relevant)
-    sums = np.zeros(len(Q))
-    found = np.zeros(len(Q), np.int64)
-    for _, D, Ld in scan.blocks():
-
-        def rank_part(p):
-            inputs = (Q[p], D, Lq[p], Ld, scan.multi, last)
-            _rank_stable(*inputs, rank[p], hits[p], sums[p], found[p])
-
-        scan.run_in_threads(rank_part, len(D))
-    return sums, found
-
-
-def _rank_by_argsort(scan, histogram, last):
-    """Return the same for the order of np.argsort."""
-    codes, labels = zip(*(block[1:] for block in scan.blocks()), strict=True)
-    D = np.ascontiguousarray(np.concatenate(codes).T)
-    Ld = np.concatenate(labels, axis=1)
-    sums = np.zeros(len(scan.Q))
-    found = np.zeros(len(scan.Q), np.int64)
-    # Queries with the same code have the same order.
-    number, first = _number_rows(scan.Q)
-    for u in range(len(first)):
-        distances = np.zeros(D.shape[1], np.uint32)
-        with np.errstate(over="ignore"):
-            _add_distances(scan.Q[first[u]], D, 0, distances)
-        order = np.argsort(distances.astype(np.float32))[:last]
-        for q in np.flatnonzero(number == u):
-            own = scan.Lq[q][:, None]
-            is_hit = (Ld & own > 0).any(axis=0) if scan.multi else (Ld == own)[0]
-            ranks = np.flatnonzero(is_hit[order]) + 1
-            found[q] = len(ranks)
-            sums[q] = np.sum(np.arange(1, len(ranks) + 1) / ranks)
-    return sums, found
-
-
-def _as_signs(words, n_bits):
-    """Return codes (n, w) uint64 as -1 and 1, (n, n_bits) float32."""
-    bits = np.unpackbits(words.view(np.uint8), axis=1, count=n_bits, bitorder="little")
-    return 2 * bits.astype(np.float32) - 1
-
-
-# ---- codes by themselves -------------------------------------------------------------
-
-
-class CodeSummary(dict):
-    """Hold the numbers that `describe` returns, and show them as a table."""
-
-    def __repr__(self) -> str:
-        return "\n".join(f"{name:38}{value:>12.6g}" for name, value in self.items())
-
-    def _repr_html_(self) -> str:
-        cells = (f"<td>{name}</td><td>{value:.6g}</td>" for name, value in self.items())
-        return f"<table><tr>{'</tr><tr>'.join(cells)}</tr></table>"
-
-
-def describe(codes: np.ndarray, n_bits: int | None = None) -> CodeSummary:
-    """Return how much of their length packed codes use.
-
-    Constant bits have no correlation. A code of 16 bits that is repeated to 64 has 16 distinct
-    bits. The entropy is that of the codes, at most log2 of their number.
-    """
-    codes = _check_codes(codes, "codes")
-    if n_bits is None:
-        _refuse_unpacked(codes)
-    scan = _DatabaseScan(codes[:1], codes, n_bits=n_bits)
-    n, n_bits = len(codes), scan.n_bits
-    # both[i, j] are the codes with a 1 in bits i and j.
-    both = np.zeros((n_bits, n_bits))
-    for _, D, _ in scan.blocks():
-        signs = _as_signs(D, n_bits)
-        both += ((signs + 1).T @ (signs + 1)) / 4
-    ones = both.diagonal()
-    is_same = (both == ones) & (both == ones[:, None])
-    spread = np.sqrt(ones * (n - ones))
-    correlation = _ratio(n * both - np.outer(ones, ones), np.outer(spread, spread))
-    pairs = np.abs(correlation[np.triu_indices(n_bits, 1)])
-    pairs = pairs[~np.isnan(pairs)]
-    _, buckets = np.unique(codes, axis=0, return_counts=True)
-    share = buckets / n
-    return CodeSummary(
-        {
-            "codes": n,
-            "bits": n_bits,
-            "distinct bits": int(np.count_nonzero(~np.tril(is_same, -1).any(axis=1))),
-            "constant bits": int(np.count_nonzero(spread == 0)),
-            "mean |share of ones - 1/2|": float(np.abs(ones / n - 0.5).mean()),
-            "mean |correlation of two bits|": float(pairs.sum() / max(1, len(pairs))),
-            "distinct codes": len(buckets),
-            "items per distinct code": n / len(buckets),
-            "items of the most frequent code": int(buckets.max()),
-            "entropy of the codes in bits": float(np.sum(share * np.log2(1 / share))),
-        }
-    )
-
-
-# ---- nearest items -------------------------------------------------------------------
-
-
-def _check_k(k, n_items):
-    """Return k as an int, at most the number of items."""
-    k = check_integer(k, "k")
-    if k > n_items:
-        need = f"the database has {n_items} items: pass a smaller k"
-        raise ValueError(f"k={k} is too large; {need}.")
-    return k
+    return histogram._mean(_ratio(sums, divisors[normalize]), per_query, empty)
 
 
 def nearest(
@@ -1636,52 +477,524 @@ def nearest(
     k: int,
     n_threads: int | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the k nearest items of every query by Hamming distance, ties in database order.
+    """Return distances and indices (n_queries, k) int64 of the k nearest items of every query.
 
-    It makes one pass over the database and uses no index. The default is a thread per core.
+    Ties are in database order. It makes one pass over the database and uses no index.
 
-    Returns
-    -------
-    distances, indices : (n_queries, k) int64
-
-    Examples
-    --------
     >>> codes = np.array([[0b000], [0b001], [0b111]], np.uint8)
     >>> nearest(codes[2:], codes, k=2)
     (array([[0, 2]]), array([[2, 1]]))
     """
-    scan = _DatabaseScan(query_codes, db_codes, n_threads=n_threads)
-    k = _check_k(k, len(scan.db_codes))
-    Q = scan.Q
-    distances = np.zeros((len(Q), k), np.int64)
-    indices = np.zeros((len(Q), k), np.int64)
-    for first, D, _ in scan.blocks():
-        D = np.ascontiguousarray(D.T)
+    scan = _Scan(query_codes, db_codes, n_threads=n_threads)
+    check_integer(k, "k", most=len(scan.database))
+    keys = np.zeros((len(scan.Q), k), np.int64)
 
-        def select_part(p):
-            _select(Q[p], D, first, scan.n_bits, distances[p], indices[p])
+    def select_part(p, first, D, Ld, weight, distance):
+        _select(scan.Q[p], D, first, scan.n_bits, distance, keys[p])
 
-        scan.run_in_threads(select_part, D.shape[1])
-    return distances, indices
+    scan.run(select_part)
+    return keys >> ROW_BITS, keys & ((1 << ROW_BITS) - 1)
 
 
-def area_under_curve(x: np.ndarray, y: np.ndarray) -> float:
-    """Return the area under a curve by the trapezoid rule, divided by the range of x.
+class _Scan:
+    """Compare queries, codes ``Q`` (n, w) and labels ``Lq`` (n, v), with blocks of a database."""
 
-    This is the mean height of the curve.
+    def __init__(self, query_codes, db_codes, labels=None, n_bits=None, n_threads=None):
+        self.queries = _check_codes(query_codes, "query_codes")
+        self.database = _check_codes(db_codes, "db_codes")
+        self.n_bits = _check_n_bits(self.queries, self.database, n_bits, labels is not None)
+        if n_threads is None:
+            tells = hasattr(os, "sched_getaffinity")
+            n_threads = len(os.sched_getaffinity(0)) if tells else os.cpu_count() or 1
+        self.n_threads = check_integer(n_threads, "n_threads")
+        # Short codes are read as bytes: the compiler counts the bits of 32 or 64 of them at once.
+        # For few queries the rows stay as they are, in the longest words that fit.
+        width = self.queries.shape[1]
+        self.is_few = len(self.queries) < FEW
+        self.word = np.uint8 if width <= 16 else np.uint64
+        if self.is_few:
+            self.word = next(f"u{size}" for size in (8, 4, 1) if width % size == 0)
+        self.Q = self._as_words(self.queries)
+        n_rows = len(self.queries), len(self.database)
+        # Without labels, no item is relevant.
+        self.Lq, self.Ld = np.ones((n_rows[0], 1), np.uint64), np.zeros((n_rows[1], 1), np.uint64)
+        if labels is not None:
+            self.Lq, self.Ld = _label_words(*labels, *n_rows)
+        self.multi = self.Lq.dtype == np.uint8
 
-    >>> area_under_curve([0, 10, 20], [0.0, 1.0, 1.0])
-    0.75
+    def _as_words(self, codes):
+        """Return rows of bytes as rows of words, with zeros at the end of the last word."""
+        n_missing = -codes.shape[1] % np.dtype(self.word).itemsize
+        if n_missing:
+            codes = np.pad(codes, ((0, 0), (0, n_missing)))
+        # Only what the loops cannot read as it is becomes a copy.
+        return np.require(np.ascontiguousarray(codes).view(self.word), requirements="AW")
+
+    def _blocks(self, merges):
+        """Yield first row, codes (w, m), labels (v, m) and weights (m,) of each block.
+
+        With ``merges``, equal items become one, and its weight is their number.
+        """
+        n_bytes = max(8, self.queries.shape[1], self.Lq.itemsize * self.Lq.shape[1])
+        # A block stays in a core's cache for all queries; a single query needs it once.
+        n_rows = max(1, BLOCK_BYTES // n_bytes) * max(1, FEW // len(self.Q), 4 * merges)
+        for first in range(0, len(self.database), n_rows):
+            codes = self.database[first : first + n_rows]
+            labels = self.Ld[first : first + n_rows]
+            weight = np.empty(0, np.uint32)
+            if merges:
+                kept, weight = _merged(codes, labels.view(np.uint8))
+                codes, labels = codes[kept], labels[kept]
+            D = self._as_words(codes).T
+            D = D if self.is_few else D.copy("C")
+            yield first, D, np.ascontiguousarray(labels.T), weight
+
+    def run(self, loop, merges=False):
+        """Call ``loop(p, *block, scratch)`` for each block, in threads for slices p of queries."""
+        n_queries = len(self.Q)
+
+        def run_part(k, n_threads, block):
+            part = slice(k * n_queries // n_threads, (k + 1) * n_queries // n_threads)
+            scratch = np.empty(TILE, np.min_scalar_type(self.n_bits))
+            with np.errstate(over="ignore"):  # numpy warns, with the JIT off
+                loop(part, *block, scratch)
+
+        for block in self._blocks(merges):
+            n_useful = 1 + n_queries * block[1].shape[1] // PAIRS_PER_THREAD
+            n_threads = min(self.n_threads, n_queries, n_useful)
+            if n_threads == 1:
+                run_part(0, 1, block)
+                continue
+            # The pool is made for this block only, so that a later fork is safe.
+            with ThreadPoolExecutor(n_threads) as pool:
+                list(pool.map(lambda k: run_part(k, n_threads, block), range(n_threads)))
+
+
+def _merged(*parts):
+    """Return the first of each kind of equal rows of bytes, and how many rows are of that kind."""
+    width = sum(part.shape[1] for part in parts)
+    rows = np.zeros((len(parts[0]), -(-width // 8)), np.uint64)
+    np.concatenate(parts, axis=1, out=rows.view(np.uint8)[:, :width])
+    slots = np.full(2 << len(rows).bit_length(), -1, np.int32)
+    first = np.empty(len(rows), np.int64)
+    weight = np.zeros(len(rows), np.uint32)
+    with np.errstate(over="ignore"):  # numpy warns, with the JIT off
+        n = _merge(rows, slots, np.uint64(65 - len(slots).bit_length()), first, weight)
+    return first[:n], weight[:n]
+
+
+# ---- compiled loops ------------------------------------------------------------------
+# Codes stand in the columns of D (w, m): for many queries all first words together, then all second
+# words, and so on; for few queries the rows as given, transposed. Numba compiles a loop for each.
+
+
+class _DiskCache(FunctionCache):
+    """Numba's cache on disk. Where it fails (full, damaged, moved), loops are compiled again."""
+
+    def load_overload(self, *arguments):
+        with contextlib.suppress(Exception):
+            return super().load_overload(*arguments)
+
+    def save_overload(self, *arguments):
+        with contextlib.suppress(Exception):
+            super().save_overload(*arguments)
+
+
+def _compiled(function):
+    """Compile on the first call, and keep the result on disk if a folder can be written."""
+    loop = njit(nogil=True)(function)
+    with contextlib.suppress(RuntimeError):
+        loop._cache = _DiskCache(function)
+    return loop
+
+
+# Every constant is a uint64, because numba turns uint64 combined with a plain int into float64.
+# The masks select every other bit, every other 2 and every other 4 bits, and the lowest of each 8.
+_1, _2, _4, _29, _56 = (np.uint64(n) for n in (1, 2, 4, 29, 56))
+_ONES = np.uint64(0x0101010101010101)
+_BITS, _PAIRS, _NIBBLES = (np.uint64(byte) * _ONES for byte in (0x55, 0x33, 0x0F))
+_MIX = np.uint64(0x9E3779B97F4A7C15)  # for hash values
+
+
+@_compiled
+def _popcount(x):
+    """Return the number of 1 bits of an unsigned x, summed over 2, 4 and 8 bits in parallel."""
+    # LLVM turns these lines into one instruction, or into a few for 32 bytes at once.
+    x = x - ((x >> _1) & _BITS)
+    x = (x & _PAIRS) + ((x >> _2) & _PAIRS)
+    x = (x + (x >> _4)) & _NIBBLES
+    return np.int64((x * _ONES) >> _56)
+
+
+@_compiled
+def _distances(x, D, first, out):
+    """Write the distances of the code x to the codes first, first + 1, ... of D.
+
+    x (w,), D (w, m) unsigned, out (t,) uint8 if no distance is above 255, else uint16 or uint32.
     """
-    x = np.asarray(x, np.float64)
-    y = np.asarray(y, np.float64)
-    if x.ndim != 1 or x.shape != y.shape or len(x) < 2:
-        need = "pass the coordinates of two or more points"
-        raise ValueError(f"x and y have shapes {x.shape} and {y.shape}; {need}.")
-    is_finite = np.isfinite(x).all() and np.isfinite(y).all()
-    is_increasing = (np.diff(x) > 0).all()
-    if not (is_finite and is_increasing):
-        need = "pass finite numbers, with x increasing"
-        raise ValueError(f"x is {x} and y is {y}; {need}.")
-    area = np.sum(np.diff(x) * (y[1:] + y[:-1]) / 2)
-    return float(area / (x[-1] - x[0]))
+    end = first + len(out)
+    out[:] = 0
+    n_fours = len(D) // 4
+    # Four words at a time, because reading and writing ``out`` takes time too.
+    for k in range(0, 4 * n_fours, 4):
+        a = D[k][first:end]
+        b = D[k + 1][first:end]
+        c = D[k + 2][first:end]
+        d = D[k + 3][first:end]
+        for j in range(len(out)):
+            ab = _popcount(x[k] ^ a[j]) + _popcount(x[k + 1] ^ b[j])
+            cd = _popcount(x[k + 2] ^ c[j]) + _popcount(x[k + 3] ^ d[j])
+            out[j] += ab + cd
+    for k in range(4 * n_fours, len(D)):
+        a = D[k][first:end]
+        for j in range(len(out)):
+            out[j] += _popcount(x[k] ^ a[j])
+
+
+@_compiled
+def _grade(labels, Ld, first, multi, most, step, out):
+    """Write ``step`` times the number of labels that the items first, ... share with a query.
+
+    labels (v,), Ld (v, m), out (t,) unsigned. With multi they are bytes of packed 0/1, and the
+    number is at most ``most``. Else v = 1, and the number is 1 for the same label.
+    """
+    end = first + len(out)
+    if not multi:
+        column = Ld[0][first:end]
+        for j in range(len(out)):
+            out[j] = step if column[j] == labels[0] else 0
+        return
+    out[:] = 0
+    for k in range(len(Ld)):
+        # Most queries have few labels, so most bytes of a long row are 0.
+        if labels[k] != 0:
+            column = Ld[k][first:end]
+            for j in range(len(out)):
+                out[j] += _popcount(column[j] & labels[k])
+    for j in range(len(out)):
+        out[j] = min(out[j], most) * step
+
+
+@_compiled
+def _count(order, is_new, Q, Lq, D, Ld, multi, weight, distance, cells, counts):
+    """Add the items of grade g at distance d of query q to counts[g, q, d].
+
+    order (p,) int64, is_new (p,) bool, Q (n, w), Lq (n, v), D (w, m), Ld (v, m), weight (m,) or
+    (0,) uint32, counts (g, n, r + 1) int64. The queries are taken in ``order``; is_new tells
+    whether one has other labels than the last. Item j counts weight[j] times, or once. distance
+    and cells (t,) are scratch for a tile of items.
+    """
+    n_items = D.shape[1]
+    n_grades, _, n_distances = counts.shape
+    step = np.uint32(n_distances)
+    base = np.empty(n_items, cells.dtype)  # step * grade
+    single = np.zeros(n_grades * n_distances, np.uint32)
+    n_double = n_grades * n_distances**2
+    double = np.zeros(n_double if n_double <= min(MOST_CELLS, n_items) else 0, np.uint32)
+    i = 0
+    while i < len(order):
+        q = order[i]
+        # Two queries with the same labels are counted together, with half the additions. The cell
+        # of an item is step * grade + d, for two queries step * (step * grade + d) + e.
+        is_pair = len(double) > 0 and i + 1 < len(order) and not is_new[i + 1]
+        table = double if is_pair else single
+        table[:] = 0
+        for first in range(0, n_items, len(cells)):
+            end = min(first + len(cells), n_items)
+            d = distance[: end - first]
+            cell = cells[: end - first]
+            base_part = base[first:end]
+            if i == 0 or is_new[i]:
+                _grade(Lq[q], Ld, first, multi, n_grades - 1, step, base_part)
+            _distances(Q[q], D, first, d)
+            for j in range(len(cell)):
+                cell[j] = base_part[j] + d[j]
+            if is_pair:
+                _distances(Q[order[i + 1]], D, first, d)
+                for j in range(len(cell)):
+                    cell[j] = np.uint32(cell[j]) * step + d[j]
+            if len(weight) == 0:
+                for j in range(len(cell)):
+                    table[cell[j]] += 1
+            else:
+                weight_part = weight[first:end]
+                for j in range(len(cell)):
+                    table[cell[j]] += weight_part[j]
+        for c in range(n_grades * n_distances):
+            g, d = divmod(c, n_distances)
+            total = table[c]
+            if is_pair:
+                row = table[c * n_distances : (c + 1) * n_distances]
+                second = counts[g, order[i + 1]]
+                total = row[0]
+                for e in range(1, n_distances):
+                    total += row[e]
+                for e in range(n_distances if total > 0 else 0):
+                    second[e] += row[e]
+            counts[g, q, d] += total
+        i += 1 + is_pair
+
+
+@_compiled
+def _merge(rows, slots, shift, first, weight):
+    """Number the different rows as they appear, count each, and return how many there are.
+
+    rows (m, w) uint64, slots (2**b,) int32 of -1, shift uint64 64 - b, first (m,) int64, weight
+    (m,) uint32 of 0. first[u] is the first row of number u, weight[u] tells how many are equal to
+    it. ``slots`` is a hash table of the numbers.
+    """
+    last = np.uint64(len(slots) - 1)
+    n = 0
+    for j in range(len(rows)):
+        key = np.uint64(0)
+        for k in range(rows.shape[1]):
+            key = (key ^ rows[j, k]) * _MIX
+            key ^= key >> _29
+        # The highest bits of a product depend on all bits of its factors.
+        slot = key >> shift
+        while slots[slot] >= 0:
+            n_differing = 0
+            for k in range(rows.shape[1]):
+                n_differing += rows[first[slots[slot]], k] != rows[j, k]
+            if n_differing == 0:
+                break
+            slot = (slot + _1) & last
+        if slots[slot] < 0:
+            slots[slot] = n
+            first[n] = j
+            n += 1
+        weight[slots[slot]] += 1
+    return n
+
+
+@_compiled
+def _rank_stable(Q, Lq, D, Ld, multi, top, distance, rank, hits, precision, found):
+    """Rank the items of D in database order, and add up the precisions at the hits in ``top``.
+
+    Q (n, w), Lq (n, v), D (w, m), Ld (v, m), rank, hits (n, r + 1), found (n,) int64, precision
+    (n,) float64. rank[q, d] and hits[q, d] are the last rank given at distance d and the number of
+    hits up to it. The next block continues from there. distance (t,) is scratch.
+    """
+    is_hit = np.empty(len(distance), np.uint8)
+    for q in range(len(Q)):
+        for first in range(0, D.shape[1], len(distance)):
+            n = min(len(distance), D.shape[1] - first)
+            _grade(Lq[q], Ld, first, multi, 1, 1, is_hit[:n])
+            _distances(Q[q], D, first, distance[:n])
+            for j in range(n):
+                d = distance[j]
+                rank[q, d] += 1
+                if is_hit[j]:
+                    hits[q, d] += 1
+                    if rank[q, d] <= top:
+                        precision[q] += hits[q, d] / rank[q, d]
+                        found[q] += 1
+
+
+@_compiled
+def _sort_by_distance(keys, spare, ends):
+    """Sort keys (n,) by distance, ties as they are. spare (n,) and ends (r + 2,) are scratch."""
+    ends[:] = 0
+    for i in range(len(keys)):
+        ends[(keys[i] >> ROW_BITS) + 1] += 1
+    for d in range(1, len(ends)):
+        ends[d] += ends[d - 1]
+    for i in range(len(keys)):
+        d = keys[i] >> ROW_BITS
+        spare[ends[d]] = keys[i]
+        ends[d] += 1
+    keys[:] = spare[: len(keys)]
+
+
+@_compiled
+def _select(Q, D, first_row, n_bits, distance, nearest):
+    """Update the k nearest items of every query by those of D, the rows from first_row on.
+
+    Q (n, w), D (w, m), nearest (n, k) int64, distance (t,) scratch. An item is a key: its distance
+    above ROW_BITS bits of its row.
+    """
+    k = nearest.shape[1]
+    keys, spare = np.empty((2, 2 * k + 64), np.int64)
+    ends = np.empty(n_bits + 2, np.int64)
+    for q in range(len(Q)):
+        n = min(k, first_row)
+        keys[:n] = nearest[q, :n]
+        # Among equal distances the first item counts, so later ones must be nearer than the k-th.
+        limit = n_bits + 1 if n < k else keys[k - 1] >> ROW_BITS
+        for first in range(0, D.shape[1], len(distance)):
+            d = distance[: min(len(distance), D.shape[1] - first)]
+            _distances(Q[q], D, first, d)
+            # Most tiles have no candidate. To find the lowest distance takes few instructions.
+            lowest = d[0]
+            for j in range(len(d)):
+                lowest = min(lowest, d[j])
+            if lowest >= limit:
+                continue
+            for j in range(len(d)):
+                if d[j] < limit:
+                    keys[n] = (np.int64(d[j]) << ROW_BITS) + first_row + first + j
+                    n += 1
+                    if n == len(keys):
+                        _sort_by_distance(keys, spare, ends)
+                        n = k
+                        limit = keys[k - 1] >> ROW_BITS
+        _sort_by_distance(keys[:n], spare, ends)
+        nearest[q, : min(n, k)] = keys[: min(n, k)]
+
+
+# ---- input ---------------------------------------------------------------------------
+
+
+def pack(codes: np.ndarray, bitorder: str = "little") -> np.ndarray:
+    """Return codes with one entry for each bit as packed codes, (n, ceil(n_bits / 8)) uint8.
+
+    The entries are bool, 0 and 1, or -1 and 1, of any type; others are refused, because their bits
+    are not certain. ``bitorder`` is as in ``np.packbits``: sentence-transformers has "big".
+
+    >>> pack([[-1.0, 1.0, 1.0]])
+    array([[6]], dtype=uint8)
+    """
+    codes = np.asarray(codes)
+    if codes.ndim != 2 or codes.size == 0 or codes.dtype.kind not in "buif":
+        need = "pass a matrix of numbers with one code in each row"
+        raise ValueError(f"codes is {codes.dtype} of shape {codes.shape}; {need}.")
+    is_one = codes == 1
+    lowest = -1 if (codes == -1).any() else 0
+    is_wrong = ~is_one & (codes != lowest)
+    if is_wrong.any():
+        row, column = np.argwhere(is_wrong)[0]
+        raise ValueError(
+            f"codes[{row}, {column}] is {codes[row, column]} and others are {lowest}; "
+            "pass 0 and 1, or -1 and 1: codes > 0 if these are outputs or signs with 0. "
+            "Packed codes need no packing."
+        )
+    return np.packbits(is_one, axis=1, bitorder=bitorder)
+
+
+def check_integer(value, name: str, least: int = 1, most: float = np.inf) -> int:
+    """Return ``value`` as an int, or raise TypeError (no integer) or ValueError (out of range)."""
+    need = f"pass an int of at least {least}" + (f", at most {most}" if most < np.inf else "")
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, np.integer)):
+        raise TypeError(f"{name}={value!r} is not an integer; {need}.")
+    if not least <= value <= most:
+        raise ValueError(f"{name}={value} is out of range; {need}.")
+    return int(value)
+
+
+def _check_choice(value, name, *choices):
+    """Check that an option has one of the values in ``choices``."""
+    if value not in choices:
+        *some, last = (f'"{choice}"' for choice in choices)
+        raise ValueError(f"{name}={value!r} is unknown; pass {', '.join(some)} or {last}.")
+
+
+def _check_codes(codes, name):
+    """Return packed codes as an array (n, n_bytes) of uint8."""
+    codes = np.asarray(codes)
+    if codes.ndim != 2 or codes.size == 0:
+        need = "pass a 2-D array with one code in each row, of at least one byte"
+        raise ValueError(f"{name} has shape {codes.shape}; {need}.")
+    if codes.dtype != np.uint8:
+        need = "pass pack(codes) if its entries are bits or signs"
+        if codes.dtype == np.int8:
+            need += ". Of packed codes as signed bytes convert both: codes.view(np.uint8) ^ 128"
+        elif codes.dtype.kind in "ui":
+            need += ", codes.view(np.uint8) or codes.astype(np.uint8) if they are words or bytes"
+        raise TypeError(f"{name} has dtype {codes.dtype}, not uint8; {need}.")
+    return codes
+
+
+def _check_n_bits(queries, database, n_bits, has_labels):
+    """Return the length of the codes, after comparing it with their bytes."""
+    width = queries.shape[1]
+    if database.shape[1] != width:
+        widths = f"query_codes has {width} bytes per row, db_codes has {database.shape[1]}"
+        raise ValueError(f"{widths}; encode both with the same model.")
+    if n_bits is None:
+        # Bits before packing are 0 and 1, or 1 and 255 (-1). The first rows tell nearly always.
+        for values in [(0, 1), (1, 255)] if has_labels and width > 1 else []:
+            parts = (queries[:1], database[:1], queries, database)
+            if all(((x == values[0]) | (x == values[1])).all() for x in parts) and database.any():
+                need = f"pass pack(codes) of the bits, or n_bits={8 * width} if they are packed"
+                raise ValueError(f"all bytes of the codes are {values[0]} or {values[1]}; {need}.")
+        return 8 * width
+    if (check_integer(n_bits, "n_bits") + 7) // 8 != width:
+        need = f"pass {8 * width - 7} to {8 * width}, or leave it out"
+        raise ValueError(f"n_bits={n_bits} does not fit {width} bytes; {need}.")
+    for codes, name in ((queries, "query_codes"), (database, "db_codes")):
+        is_wrong = codes[:, -1] >> (1 + (n_bits - 1) % 8) > 0
+        if is_wrong.any():
+            need = "pass pack(codes) of the bits; or of codes in big bit order (np.packbits, "
+            need += "sentence-transformers), which end with other bits, leave n_bits out"
+            row = np.argmax(is_wrong)
+            raise ValueError(f"{name}[{row}] has bits set beyond n_bits={n_bits}; {need}.")
+    return int(n_bits)
+
+
+def _check_labels(labels, n_rows, name):
+    """Return a label for each row as int64 or str (n,), or a matrix (n, L) of bool."""
+    try:
+        labels = np.asarray(labels)
+    except ValueError as error:
+        need = "pass one label for each code, or a matrix of 0 and 1 with one column for each"
+        raise ValueError(f"{name} has rows of different lengths ({error}); {need}.") from None
+    if labels.dtype == object and all(type(value) is str for value in labels.flat):
+        labels = labels.astype(str)  # a pandas column of strings
+    given = f"{name} has dtype {labels.dtype} and shape {labels.shape}"
+    if labels.ndim not in (1, 2) or len(labels) != n_rows or labels.size == 0:
+        raise ValueError(f"{given}; pass a label or a row of 0/1 for each of the {n_rows} codes.")
+    is_right_kind = labels.dtype.kind in ("buifU" if labels.ndim == 1 else "buif")
+    if labels.dtype.kind == "f" and labels.ndim == 1:
+        # Above 2**53 a float stands for several whole numbers.
+        values = labels.astype(np.float64)
+        is_right_kind = ((values == np.floor(values)) & (np.abs(values) <= 2.0**53)).all()
+    if not is_right_kind:
+        need = "pass integers, floats that are whole numbers, strings or a matrix of 0 and 1"
+        raise TypeError(f"{given}; {need}.")
+    if labels.ndim == 1:
+        return labels if labels.dtype.kind == "U" else np.require(labels, np.int64, "CAW")
+    if labels.shape[1] == 1:
+        need = "pass labels.ravel(), or judged_histogram(...) if it is relevance to one query"
+        raise ValueError(f"{given}, a single column; {need}.")
+    is_one = labels != 0
+    if not (labels == is_one).all():
+        row, column = np.argwhere(labels != is_one)[0]
+        need = "a matrix of labels holds 0 and 1: pass labels > 0, or grades to judged_histogram"
+        raise ValueError(f"{name}[{row}, {column}] is {labels[row, column]}; {need}.")
+    return is_one
+
+
+def _label_words(query_labels, db_labels, n_queries, n_items):
+    """Return labels (n, v) of queries and database: integers as uint64, rows of 0/1 as bytes."""
+    queries = _check_labels(query_labels, n_queries, "query_labels")
+    items = _check_labels(db_labels, n_items, "db_labels")
+    if queries.dtype.kind != items.dtype.kind or queries.shape[1:] != items.shape[1:]:
+        forms = [f"{labels.dtype} of shape {labels.shape}" for labels in (queries, items)]
+        raise ValueError(f"the labels are {forms[0]} and {forms[1]}; pass both in the same form.")
+    if queries.ndim == 2:
+        return np.packbits(queries, axis=1), np.packbits(items, axis=1)
+    if queries.dtype.kind == "U":
+        # A string becomes its place among those of the queries, any other string the next number.
+        classes, queries = np.unique(queries, return_inverse=True)
+        places = np.searchsorted(classes, items)
+        is_known = classes[np.minimum(places, len(classes) - 1)] == items
+        items = np.where(is_known, places, len(classes))
+    return queries.view(np.uint64)[:, None], items.view(np.uint64)[:, None]
+
+
+def _check_pairs(queries, items, grades, n_queries, n_items):
+    """Return judged pairs as (3, n_pairs) int64."""
+    pairs = [np.asarray(values) for values in (queries, items, grades)]
+    limits = {"queries": n_queries, "items": n_items, "grades": np.inf}
+    for values, (name, n) in zip(pairs, limits.items(), strict=True):
+        need = f"pass whole numbers from 0, below {n}, one for each pair"
+        if values.dtype.kind not in "ui" or values.shape != (pairs[0].size,):
+            raise ValueError(f"{name} is {values.dtype} of shape {values.shape}; {need}.")
+        if values.min() < 0 or values.max() >= n:
+            raise ValueError(f"{name} is from {values.min()} to {values.max()}; {need}.")
+    pairs = np.array(pairs, np.int64)
+    numbers, n_times = np.unique(pairs[0] * n_items + pairs[1], return_counts=True)
+    if n_times.max() > 1:
+        q, j = divmod(int(numbers[np.argmax(n_times)]), n_items)
+        raise ValueError(f"query {q} and item {j} are judged twice; pass each pair once.")
+    return pairs

@@ -1,12 +1,24 @@
-"""Measure a trained model as the paper does: its headline metric, curves, and int8 saturation."""
+"""Measure a trained model as the paper does, compare two, and describe codes by themselves."""
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
-from metrics import HammingHistogram, area_under_curve
+from metrics import HammingHistogram
 
-__all__ = ["headline", "int8_saturated", "mean_ap", "measure"]
+__all__ = [
+    "Estimate",
+    "area_under_curve",
+    "compare",
+    "describe",
+    "headline",
+    "int8_saturated",
+    "interval",
+    "mean_ap",
+    "measure",
+]
 
 # The K of the Precision@K curves.
 TOP_K = [1, 5, *range(10, 101, 10)]
@@ -82,4 +94,117 @@ def measure(histogram: HammingHistogram, role: str, n_database: int) -> dict:
         "precision": precision.tolist(),
         "recall": recall.tolist(),
         "per_query": per_query,
+    }
+
+
+def area_under_curve(x: np.ndarray, y: np.ndarray) -> float:
+    """Return the area under a curve by the trapezoid rule, divided by the range of x.
+
+    This is the mean height of the curve. x increases.
+
+    >>> area_under_curve([0, 10, 20], [0.0, 1.0, 1.0])
+    0.75
+    """
+    x, y = np.asarray(x, np.float64), np.asarray(y, np.float64)
+    if x.shape != y.shape or len(x) < 2 or not (np.diff(x) > 0).all() or not np.isfinite(y).all():
+        need = "pass two or more points with increasing x and finite y"
+        raise ValueError(f"x is {x} and y is {y}; {need}.")
+    return float(np.sum(np.diff(x) * (y[1:] + y[:-1]) / 2) / (x[-1] - x[0]))
+
+
+# ---- uncertainty -----------------------------------------------------------------------
+
+
+class Estimate(NamedTuple):
+    """Hold a mean over ``n_queries`` queries, and the ends of its 95 % interval."""
+
+    value: float
+    low: float
+    high: float
+    n_queries: int
+
+
+def interval(
+    histogram: HammingHistogram,
+    metric: str = "mean_average_precision",
+    random_state: int = 0,
+    **options,
+) -> Estimate:
+    """Return a metric and its 95 % interval by bootstrap over the queries.
+
+    ``interval(h, "mean_average_precision", top=1000)`` tells how much the mean depends on the
+    choice of queries, not how much it depends on the training.
+    """
+    return _bootstrap(_values(histogram, metric, options), random_state)
+
+
+def compare(
+    a: HammingHistogram,
+    b: HammingHistogram,
+    metric: str = "mean_average_precision",
+    random_state: int = 0,
+    **options,
+) -> Estimate:
+    """Return the metric of ``a`` minus that of ``b`` with its 95 % interval, paired by query.
+
+    Both have the same queries in the same order. If the interval is above 0, ``a`` is better on
+    such queries. Queries that one of them leaves out are left out.
+    """
+    if len(a.items) != len(b.items):
+        raise ValueError(f"{a} and {b} differ; pass histograms of the same queries.")
+    difference = _values(a, metric, options) - _values(b, metric, options)
+    return _bootstrap(difference, random_state)
+
+
+def _values(histogram, metric, options):
+    """Return the metric of that name for each query."""
+    values = getattr(histogram, metric)(per_query=True, **options)
+    if np.shape(values) != (len(histogram.items),):
+        need = "pass a metric with one value for each query"
+        raise ValueError(f"metric={metric!r} with {options} has several; {need}.")
+    return values
+
+
+def _bootstrap(values, random_state):
+    """Return the mean of the values that are not NaN, and its percentiles over resamples."""
+    values = values[~np.isnan(values)]
+    n = len(values)
+    rng = np.random.default_rng(random_state)
+    means = [values[rng.integers(0, n, n)].mean() for _ in range(2000)]
+    low, high = np.quantile(means, [0.025, 0.975])
+    return Estimate(float(values.mean()), float(low), float(high), n)
+
+
+# ---- codes by themselves ---------------------------------------------------------------
+
+
+def describe(codes: np.ndarray, n_bits: int | None = None) -> dict[str, float]:
+    """Return how much of their length packed codes use.
+
+    Constant bits have no correlation. A code of 16 bits that is repeated to 64 has 16 distinct
+    bits. The entropy is that of the codes, at most log2 of their number.
+    """
+    bits = np.unpackbits(codes, axis=1, count=n_bits, bitorder="little").astype(np.float64)
+    n, n_bits = bits.shape
+    both = bits.T @ bits  # codes with a 1 in bits i and j
+    ones = both.diagonal()
+    is_same = (both == ones) & (both == ones[:, None])
+    varies = (ones > 0) & (ones < n)
+    spread = np.sqrt(ones * (n - ones))[varies]
+    covariance = (n * both - np.outer(ones, ones))[np.ix_(varies, varies)]
+    correlation = np.abs(covariance / np.outer(spread, spread))
+    pairs = correlation[np.triu_indices(len(spread), 1)]
+    _, buckets = np.unique(codes, axis=0, return_counts=True)
+    share = buckets / n
+    return {
+        "codes": n,
+        "bits": n_bits,
+        "distinct bits": int(np.count_nonzero(~np.tril(is_same, -1).any(axis=1))),
+        "constant bits": int(np.count_nonzero(~varies)),
+        "mean |share of ones - 1/2|": float(np.abs(ones / n - 0.5).mean()),
+        "mean |correlation of two bits|": float(pairs.sum() / max(1, len(pairs))),
+        "distinct codes": len(buckets),
+        "items per distinct code": n / len(buckets),
+        "items of the most frequent code": int(buckets.max()),
+        "entropy of the codes in bits": float(np.sum(share * np.log2(1 / share))),
     }

@@ -28,9 +28,8 @@ import numpy as np
 from tqdm import tqdm
 
 from baselines import METHODS, PUBLISHED_FAULTS
-from metrics import area_under_curve
 from study import datasets
-from study.evaluation import headline, int8_saturated, measure
+from study.evaluation import area_under_curve, headline, int8_saturated, measure
 from study.features import prepare
 from study.records import code_version, plain, plain_values, run_key, write_atomically
 from study.training import BEYOND, compile_method, evaluate, fit, fit_in_steps, new_model

@@ -22,101 +22,74 @@ def distance(x, D, j):
     return sum(popcount(int(a) ^ int(b)) for a, b in zip(x, D[j], strict=True))
 
 
-def add_distances(x, D, first, out):
-    """Add the distances of x to the columns of D from `first` on."""
+def distances(x, D, first, out):
+    """Write the distances of x to the columns of D from `first` on."""
     for j in range(len(out)):
-        out[j] += distance(x, D.T, first + j)
+        out[j] = distance(x, D.T, first + j)
 
 
-def grade(labels, Ld, multi, most, grade):
-    """Write how many labels each column of Ld shares with the query: 0 or 1 without multi."""
-    for j in range(len(grade)):
-        column = [int(word) for word in Ld[:, j]]
+def grade(labels, Ld, first, multi, most, step, out):
+    """Write how many labels the columns of Ld share with the query: 0 or 1 without multi."""
+    for j in range(len(out)):
+        column = [int(word) for word in Ld[:, first + j]]
+        shared = int(column == [int(word) for word in labels])
         if multi:
-            shared = [popcount(int(a) & b) for a, b in zip(labels, column, strict=True)]
-            grade[j] = min(sum(shared), most)
-        else:
-            grade[j] = int(column == [int(labels[0])])
+            words = zip(labels, column, strict=True)
+            shared = min(most, sum(popcount(int(a) & b) for a, b in words))
+        out[j] = step * shared
 
 
-def number(rows, number, first):
-    """Number the different rows as they appear, and return how many there are."""
+def count(order, is_new, Q, Lq, D, Ld, multi, weight, distance_, cells, counts):
+    """Count the items of every code at its distance and grade, query by query."""
+    for q in order:
+        for j in range(D.shape[1]):
+            shared = [0]
+            grade(Lq[q], Ld, j, multi, len(counts) - 1, 1, shared)
+            counts[shared[0], q, distance(Q[q], D.T, j)] += weight[j] if len(weight) else 1
+
+
+def merge(rows, slots, shift, first, weight):
+    """Number the different rows as they appear, count each, and return how many there are."""
     seen = []
     for j, row in enumerate(rows.tolist()):
         if row not in seen:
             first[len(seen)] = j
             seen.append(row)
-        number[j] = seen.index(row)
+        weight[seen.index(row)] += 1
     return len(seen)
 
 
-def count(order, is_new, Q, Lq, D, weight, sets, edges, multi, cells, counts):
-    """Count the items of every code at its distance and grade, query by query."""
-    n_items = D.shape[1]
-    for q in order:
-        grades = [0] * sets.shape[1]
-        grade(Lq[q], sets, multi, len(counts) - 1, grades)
-        for j in range(n_items):
-            s = j
-            if len(edges):
-                [s] = [k for k in range(len(grades)) if edges[k] <= j < edges[k + 1]]
-            d = distance(Q[q], D.T, j)
-            counts[grades[s], q, d] += weight[j] if len(weight) else 1
+def rank_stable(Q, Lq, D, Ld, multi, top, distance_, rank, hits, precision, found):
+    """Give every item its rank, and add up the precisions at hits up to rank `top`.
 
-
-def expect_over_cut(whole_ties, N, N_hits, gains, size, good, q):
-    """Return the expected AP of one query whose tie of `size` items is cut after q of them.
-
-    The average is over all sets of places that the good items can have in the tie. The gains are
-    that of all items before the tie, and that of one hit.
+    Items at the same distance are ranked in database order.
     """
-    scores = []
-    for places in combinations(range(size), good):
-        hits = [place for place in places if place < q]
-        total = Fraction(whole_ties)
-        for number, place in enumerate(hits, start=1):
-            total += (gains[0] + number * gains[1]) / Fraction(N + 1 + place)
-        n_hits = N_hits + len(hits)
-        scores.append(total / n_hits if n_hits else Fraction(0))
-    return sum(scores) / len(scores)
-
-
-def rank_stable(Q, D, Lq, Ld, multi, top, rank, hits, precision, found):
-    """Give every row its rank, and add up the precisions at hits up to rank `top`.
-
-    Rows at the same distance are ranked in database order.
-    """
-    is_hit = [False] * len(D)
     for q in range(len(Q)):
-        grade(Lq[q], Ld, multi, 1, is_hit)
-        for j in range(len(D)):
-            d = distance(Q[q], D, j)
+        for j in range(D.shape[1]):
+            is_hit = [0]
+            grade(Lq[q], Ld, j, multi, 1, 1, is_hit)
+            d = distance(Q[q], D.T, j)
             rank[q, d] += 1
-            hits[q, d] += is_hit[j]
-            if is_hit[j] and rank[q, d] <= top:
+            hits[q, d] += is_hit[0]
+            if is_hit[0] and rank[q, d] <= top:
                 precision[q] += hits[q, d] / rank[q, d]
                 found[q] += 1
 
 
-def select(Q, D, first_row, n_bits, distances, indices):
+def sort_by_distance(keys, spare, ends):
+    """Sort keys by the distance above their lowest 40 bits."""
+    keys[:] = sorted(keys, key=lambda key: key >> 40)
+
+
+def select(Q, D, first_row, n_bits, distance_, nearest):
     """Keep the k nearest of those found so far and the columns of D, ties in database order."""
-    k = distances.shape[1]
-    n_before = min(k, first_row)
+    k = nearest.shape[1]
     for q in range(len(Q)):
-        found = list(zip(distances[q, :n_before], indices[q, :n_before], strict=True))
+        found = nearest[q, : min(k, first_row)].tolist()
         for j in range(D.shape[1]):
-            found.append((distance(Q[q], D.T, j), first_row + j))
-        for place, (d, row) in enumerate(sorted(found)[:k]):
-            distances[q, place] = d
-            indices[q, place] = row
-
-
-def score(table, codes, out):
-    """Write the sum of the table's entries for the bytes of every code, from left to right."""
-    for j in range(len(codes)):
-        out[j] = 0
-        for b in range(len(table)):
-            out[j] += table[b, codes[j, b]]
+            found.append((distance(Q[q], D.T, j) << 40) + first_row + j)
+        found = sorted(found)[:k]
+        nearest[q, : len(found)] = found
 
 
 # ---- metrics.py: definitions ---------------------------------------------------------
@@ -251,16 +224,6 @@ def recall_at_k(ranked, k):
     return Fraction(sum(ranked[:k]), sum(ranked)) if any(ranked) else None
 
 
-def r_precision(ranked):
-    """Return the share of relevant items among the first R, where R are relevant."""
-    return recall_at_k(ranked, sum(ranked))
-
-
-def reciprocal_rank(ranked):
-    """Return 1 / rank of the first relevant item."""
-    return Fraction(1, 1 + ranked.index(1)) if any(ranked) else None
-
-
 def dcg(ranked, k, gain):
     """Return the discounted sum of the gains of the first k items, as a float."""
     gains = {"binary": lambda g: g > 0, "linear": lambda g: g}
@@ -273,54 +236,6 @@ def ndcg_at_k(ranked, k, gain):
     """Return the DCG over that of the items by decreasing grade."""
     best = dcg(sorted(ranked, reverse=True), k, gain)
     return dcg(ranked, k, gain) / best if best else None
-
-
-def acg_at_k(ranked, k):
-    """Return the mean grade of the first k items."""
-    return Fraction(sum(ranked[:k]), k)
-
-
-def weighted_average_precision(ranked, normalize="relevant", top=None):
-    """Return the sum of the mean grades of the first i items, over the ranks i of relevant items.
-
-    The divisors are those of the average precision.
-    """
-    top = len(ranked) if top is None else top
-    ranks = [i for i, grade in enumerate(ranked[:top], start=1) if grade]
-    n_relevant = sum(grade > 0 for grade in ranked)
-    divisors = {"relevant": n_relevant, "min": min(n_relevant, top)}
-    divisor = divisors.get(normalize, len(ranks))
-    if not divisor:
-        return None
-    return sum(acg_at_k(ranked, i) for i in ranks) / Fraction(divisor)
-
-
-def f1_at_radius(distances, relevances, radius):
-    """Return the harmonic mean of precision and recall within a distance, 0 if both are 0."""
-    if not any(relevances):
-        return None
-    precision = precision_at_radius(distances, relevances, radius)
-    recall = recall_at_radius(distances, relevances, radius)
-    total = precision + recall
-    return 2 * precision * recall / total if total else Fraction(0)
-
-
-def success(distances, relevances, radius):
-    """Return 1 if there is an item within a distance, else 0."""
-    return int(len(within(distances, relevances, radius)) > 0)
-
-
-def mutual_information(distances, relevances):
-    """Return the mutual information of the distance and relevance of an item, in bits."""
-    pairs = list(zip(distances, relevances, strict=True))
-    n = len(pairs)
-    total = 0.0
-    for pair in set(pairs):
-        p = Fraction(pairs.count(pair), n)
-        p_distance = Fraction(list(distances).count(pair[0]), n)
-        p_relevance = Fraction(list(relevances).count(pair[1]), n)
-        total += float(p) * log2(p / (p_distance * p_relevance))
-    return total
 
 
 def mean(scores):

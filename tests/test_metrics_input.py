@@ -1,21 +1,27 @@
-"""What metrics.py takes for codes and labels, and what describe tells of codes."""
+"""What metrics.py takes for codes, labels and judgements, and how it refuses the rest."""
 
-import math
+import warnings
 
 import numpy as np
 import pytest
 
+import metrics
 from metrics import (
-    describe,
-    graded_histogram,
+    HammingHistogram,
     hamming_histogram,
+    judged_histogram,
     mean_average_precision,
     nearest,
     pack,
 )
 
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")  # its SWIG wrapper is deprecated from Python 3.12 on
+    import faiss
+
 BITS = np.random.default_rng(0).random((30, 20)) < 0.5
 PACKED = np.packbits(BITS, axis=1, bitorder="little")
+IDS = np.arange(30) % 3
 
 
 class Tensor:
@@ -33,12 +39,8 @@ class Tensor:
 FORMS = {
     "bool": BITS,
     "list": BITS.astype(int).tolist(),
-    "signs": np.where(BITS, 1, -1),
-    "float signs": np.where(BITS, 1.0, -1.0),
-    "float32 signs": np.where(BITS, 1, -1).astype(np.float32),
     "float16 bits": BITS.astype(np.float16),
     "int8 signs": np.where(BITS, 1, -1).astype(np.int8),
-    "uint8 bits": BITS.astype(np.uint8),
     "uint64 bits": BITS.astype(np.uint64),
     "big endian": BITS.astype(">i4"),
     "fortran": np.asfortranarray(BITS),
@@ -51,6 +53,7 @@ def test_pack_takes_bits_and_signs_of_any_type(codes):
     packed = pack(codes)
     assert packed.dtype == np.uint8
     np.testing.assert_array_equal(packed, PACKED)
+    np.testing.assert_array_equal(pack(codes, bitorder="big"), np.packbits(BITS, axis=1))
 
 
 def test_pack_of_one_value_only():
@@ -59,54 +62,98 @@ def test_pack_of_one_value_only():
     assert pack(np.ones((2, 9))).tolist() == [[255, 1]] * 2
 
 
-REFUSED = {
-    "outputs": (np.array([[0.3, -0.2]]), "codes[0, 0] is 0.3", "codes > 0"),
-    "signs with 0": (np.array([[1, -1], [0, 1]]), "codes[1, 0] is 0", "codes > 0"),
-    "packed": (PACKED, "codes[0, 0] is", "Packed codes need no packing"),
-    "signs as uint8": (np.array([[1, 255]], np.uint8), "255", "pass 0 and 1"),
-    "nan": (np.array([[1, np.nan]]), "codes[0, 1] is nan", "pass 0 and 1"),
-    "1-D": (np.ones(3), "(3,)", "one code in each row"),
-    "empty": (np.ones((0, 3)), "(0, 3)", "one code in each row"),
-    "text": (np.array([["0", "1"]]), "<U1", "matrix of numbers"),
-    "complex": (np.array([[1j, 0]]), "complex", "matrix of numbers"),
-    "objects": (np.array([[None, 1]]), "object", "matrix of numbers"),
-}
+# ---- formats of other programs ---------------------------------------------------------
 
 
-@pytest.mark.parametrize(("codes", "parts"), [(c, p) for c, *p in REFUSED.values()], ids=REFUSED)
-def test_pack_refuses_what_it_cannot_tell(codes, parts):
-    with pytest.raises(ValueError) as caught:
-        pack(codes)
-    assert all(part in str(caught.value) for part in parts), caught.value
+def binary_embeddings(n, n_dimensions):
+    """Return the codes that sentence-transformers makes of random vectors, "ubinary" and "binary".
+
+    UKPLab/sentence-transformers, util/quantization.py, quantize_embeddings:
+    ``np.packbits(embeddings > 0).reshape(n, -1)``, for "binary" minus 128 as int8.
+    """
+    vectors = np.random.default_rng(n_dimensions).normal(size=(n, n_dimensions))
+    ubinary = np.packbits(vectors > 0, axis=-1)
+    return vectors > 0, ubinary, (ubinary.astype(int) - 128).astype(np.int8)
+
+
+@pytest.mark.parametrize("n_dimensions", [300, 384])
+def test_binary_embeddings(n_dimensions):
+    bits, ubinary, binary = binary_embeddings(40, n_dimensions)
+    labels = np.arange(40) % 4
+    expected = hamming_histogram(*[pack(bits)] * 2, labels, labels).mean_average_precision()
+    found = mean_average_precision(ubinary, ubinary, labels, labels)
+    assert found == pytest.approx(expected, abs=1e-12)
+    # Signed bytes: the error says what to do with both, and that works with either form.
+    for pair in [(binary, binary), (binary, ubinary), (ubinary, binary)]:
+        with pytest.raises(TypeError, match=r"int8.*both.*codes\.view\(np\.uint8\) \^ 128"):
+            mean_average_precision(*pair, labels, labels)
+    np.testing.assert_array_equal(binary.view(np.uint8) ^ 128, ubinary)
+
+
+def test_big_bit_order_with_unused_bits_is_told_to_leave_n_bits_out():
+    bits, ubinary, _ = binary_embeddings(40, 300)
+    labels = np.arange(40) % 4
+    with pytest.raises(ValueError, match=r"n_bits=300.*big bit order.*leave n_bits out"):
+        hamming_histogram(ubinary, ubinary, labels, labels, n_bits=300)
+    h = hamming_histogram(ubinary, ubinary, labels, labels)
+    little = hamming_histogram(*[pack(bits)] * 2, labels, labels, n_bits=300)
+    np.testing.assert_array_equal(h.relevant[:, :301], little.relevant)
+
+
+def test_codes_of_indexes_come_back_as_they_were():
+    codes = pack(np.random.default_rng(1).random((30, 64)) < 0.5)
+    index = faiss.IndexBinaryFlat(64)
+    index.add(codes)
+    back = faiss.vector_to_array(index.xb).reshape(index.ntotal, -1)
+    np.testing.assert_array_equal(back, codes)
+    rows = [row.tobytes() for row in codes]  # sqlite-vec, Milvus
+    np.testing.assert_array_equal(np.frombuffer(b"".join(rows), np.uint8).reshape(30, -1), codes)
+    bits = np.unpackbits(codes, axis=1, bitorder="little")
+    texts = ["".join(map(str, row)) for row in bits]  # pgvector
+    np.testing.assert_array_equal(pack(np.array([list(row) for row in texts]) == "1"), codes)
+
+
+def test_usearch_returns_packed_codes():
+    usearch = pytest.importorskip("usearch.index")
+    codes = pack(np.random.default_rng(1).random((30, 64)) < 0.5)
+    index = usearch.Index(ndim=64, metric="hamming", dtype="b1")
+    keys = np.arange(30)
+    index.add(keys, codes)
+    np.testing.assert_array_equal(np.vstack(index.get(keys)), codes)
+
+
+def test_sqlite_vec_returns_packed_codes():
+    sqlite_vec = pytest.importorskip("sqlite_vec")
+    import sqlite3
+
+    codes = pack(np.random.default_rng(1).random((30, 64)) < 0.5)
+    db = sqlite3.connect(":memory:")
+    if not hasattr(db, "enable_load_extension"):
+        pytest.skip("this Python's sqlite3 loads no extension")
+    db.enable_load_extension(True)
+    sqlite_vec.load(db)
+    db.execute("create virtual table items using vec0(code bit[64])")
+    for i, row in enumerate(codes):
+        db.execute("insert into items(rowid, code) values (?, vec_bit(?))", (i, row.tobytes()))
+    rows = [row for (row,) in db.execute("select code from items order by rowid")]
+    db.close()
+    np.testing.assert_array_equal(np.frombuffer(b"".join(rows), np.uint8).reshape(30, -1), codes)
 
 
 # ---- codes that are not packed ---------------------------------------------------------
-
-LABELS = np.arange(30) % 3
 
 
 @pytest.mark.parametrize("values", [(0, 1), (1, 255)])
 def test_bits_as_bytes_are_refused_with_both_ways_out(values):
     codes = np.where(BITS, *values[::-1]).astype(np.uint8)
-    for call in (
-        lambda: hamming_histogram(codes, codes, LABELS, LABELS),
-        lambda: mean_average_precision(codes[:3], codes, LABELS[:3], LABELS),
-        lambda: graded_histogram(codes, codes, np.eye(3)[LABELS], np.eye(3)[LABELS]),
-        lambda: describe(codes),
-    ):
-        with pytest.raises(ValueError) as caught:
-            call()
-        message = str(caught.value)
-        for part in (f"{values[0]} or {values[1]}", "pack(codes)", "n_bits=160"):
-            assert part in message
-
-
-def test_the_ways_out_work():
-    codes = BITS.astype(np.uint8)
-    by_bytes = hamming_histogram(codes, codes, LABELS, LABELS, n_bits=160)
-    h = hamming_histogram(pack(codes), pack(codes), LABELS, LABELS, n_bits=20)
+    with pytest.raises(ValueError) as caught:
+        hamming_histogram(codes, codes, IDS, IDS)
+    for part in (f"{values[0]} or {values[1]}", "pack(codes)", "n_bits=160"):
+        assert part in str(caught.value)
+    bits = BITS.astype(np.uint8)
+    by_bytes = hamming_histogram(bits, bits, IDS, IDS, n_bits=160)
+    h = hamming_histogram(pack(bits), pack(bits), IDS, IDS, n_bits=20)
     np.testing.assert_array_equal(by_bytes.items[:, :21], h.items)
-    assert by_bytes.mean_average_precision() == h.mean_average_precision()
 
 
 def test_packed_codes_that_resemble_bits_are_accepted():
@@ -121,110 +168,285 @@ def test_packed_codes_that_resemble_bits_are_accepted():
     codes = np.zeros((5000, 2), np.uint8)
     codes[:, 1] = 1
     codes[-1, 0] = 2
-    h = hamming_histogram(codes[:2], codes, [0, 1], np.arange(5000) % 2)
-    assert h.n_bits == 16
+    assert hamming_histogram(codes[:2], codes, [0, 1], np.arange(5000) % 2).n_bits == 16
     # A search gives the same items either way.
     bits = BITS.astype(np.uint8)
     for a, b in zip(nearest(bits, bits, 5), nearest(PACKED, PACKED, 5), strict=True):
         np.testing.assert_array_equal(a, b)
 
 
-def test_words_of_packed_codes_are_told_to_view_them_as_bytes():
-    words = np.zeros((30, 1), np.uint64)
-    words.view(np.uint8)[:, :3] = PACKED
-    with pytest.raises(TypeError, match=r"uint64.*codes\.view\(np\.uint8\)"):
-        hamming_histogram(words, words, LABELS, LABELS)
-    h = hamming_histogram(*[words.view(np.uint8)] * 2, LABELS, LABELS)
-    packed = hamming_histogram(PACKED, PACKED, LABELS, LABELS, n_bits=20)
-    np.testing.assert_array_equal(h.items[:, :21], packed.items)
+# ---- arrays that simply work -----------------------------------------------------------
 
 
-# ---- labels ----------------------------------------------------------------------------
+def strided(array, _):
+    return np.repeat(array, 2, axis=-1)[..., ::2]
 
 
-@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
-def test_float_labels_that_are_whole_numbers(dtype):
-    h = hamming_histogram(PACKED, PACKED, LABELS.astype(dtype), LABELS, n_bits=20)
-    expected = hamming_histogram(PACKED, PACKED, LABELS, LABELS, n_bits=20)
-    np.testing.assert_array_equal(h.relevant, expected.relevant)
-    one_hot = np.eye(3, dtype=dtype)[LABELS]
-    h = hamming_histogram(PACKED, PACKED, Tensor(one_hot), one_hot, n_bits=20)
-    np.testing.assert_array_equal(h.relevant, expected.relevant)
+def reversed_rows(array, _):
+    return array[::-1].copy()[::-1]
 
 
-def test_any_relation_of_queries_and_items():
-    rng = np.random.default_rng(1)
-    relevance = rng.random((4, 30)) < 0.3
-    h = hamming_histogram(PACKED[:4], PACKED, np.eye(4), relevance.T, n_bits=20)
-    np.testing.assert_array_equal(h.relevant.sum(axis=1), relevance.sum(axis=1))
-    for q in range(4):
-        distances = (BITS[q] != BITS[relevance[q]]).sum(axis=1)
-        expected = np.bincount(distances, minlength=21)
-        np.testing.assert_array_equal(h.relevant[q], expected)
+def read_only(array, _):
+    array = array.copy()
+    array.flags.writeable = False
+    return array
 
 
-# ---- describe --------------------------------------------------------------------------
+def fortran(array, _):
+    return np.asfortranarray(array)
 
 
-def test_describe_against_plain_definitions():
-    rng = np.random.default_rng(2)
-    bits = rng.random((300, 11)) < 0.4
-    bits[:, 3] = bits[:, 2]
-    bits[:, 7] = True
-    bits[:, 8] = ~bits[:, 2]
-    summary = describe(pack(bits), n_bits=11)
-    rows, buckets = np.unique(bits, axis=0, return_counts=True)
-    varies = [j for j in range(11) if j != 7]
-    correlation = np.corrcoef(bits[:, varies].T.astype(float))
-    pairs = np.abs(correlation[np.triu_indices(10, 1)])
-    entropy = -sum(n / 300 * math.log2(n / 300) for n in buckets.tolist())
-    expected = {
-        "codes": 300,
-        "bits": 11,
-        "distinct bits": 10,
-        "constant bits": 1,
-        "mean |share of ones - 1/2|": np.abs(bits.mean(axis=0) - 0.5).mean(),
-        "mean |correlation of two bits|": pairs.mean(),
-        "distinct codes": len(rows),
-        "items per distinct code": 300 / len(rows),
-        "items of the most frequent code": buckets.max(),
-        "entropy of the codes in bits": entropy,
-    }
-    assert dict(summary) == pytest.approx(expected)
-    assert list(summary) == list(expected)
+def at_odd_address(array, _):
+    raw = np.empty(array.nbytes + 1, np.uint8)[1:].view(array.dtype).reshape(array.shape)
+    raw[:] = array
+    return raw
 
 
-def test_describe_sees_a_short_code_repeated():
-    bits = np.random.default_rng(3).random((5000, 16)) < 0.5
-    short = describe(pack(bits))
-    long = describe(pack(np.tile(bits, 4)))
-    assert long["bits"] == 64
-    assert long["distinct bits"] == 16
-    for name in ("distinct codes", "entropy of the codes in bits"):
-        assert long[name] == short[name]
+def memory_map(array, folder):
+    path = folder / f"{len(list(folder.iterdir()))}.npy"
+    np.save(path, array)
+    return np.load(path, mmap_mode="r")
 
 
-def test_describe_shows_a_table():
-    summary = describe(PACKED, n_bits=20)
-    text = repr(summary)
-    html = summary._repr_html_()
-    assert len(text.splitlines()) == len(summary) == html.count("<tr>")
-    for name, value in summary.items():
-        line = next(line for line in text.splitlines() if line.startswith(name + " "))
-        assert float(line.split()[-1]) == pytest.approx(value, rel=1e-5)
-        assert f"<td>{name}</td>" in html
+LAYOUTS = [strided, reversed_rows, read_only, fortran, at_odd_address, memory_map]
 
 
-def test_describe_of_constant_codes():
-    summary = describe(np.zeros((4, 2), np.uint8))
-    assert summary["constant bits"] == 16
-    assert summary["distinct bits"] == 1
-    assert summary["mean |correlation of two bits|"] == 0
-    assert summary["entropy of the codes in bits"] == 0
-    assert describe(np.zeros((1, 1), np.uint8))["codes"] == 1
+@pytest.mark.parametrize("n_queries", [4, 20])
+@pytest.mark.parametrize("form", LAYOUTS)
+def test_any_memory_layout_works_and_input_is_left_as_it_was(tmp_path, form, n_queries):
+    rng = np.random.default_rng(0)
+    codes = rng.integers(256, size=(50, 16), dtype=np.uint8)
+    labels = rng.integers(0, 3, 50)
+    case = [codes[:n_queries], codes, labels[:n_queries], labels]
+    other = [form(array, tmp_path) for array in case]
+    results = []
+    for data in (case, other):
+        h = hamming_histogram(*data)
+        stable = mean_average_precision(*data, ties="stable")
+        results.append([h.items, h.relevant, *nearest(*data[:2], 5), stable])
+    for a, b in zip(*results, strict=True):
+        np.testing.assert_array_equal(a, b)
+    for a, b in zip(case, other, strict=True):
+        np.testing.assert_array_equal(a, b)
 
 
-def test_describe_blocks_do_not_matter(monkeypatch):
-    whole = describe(PACKED, n_bits=20)
-    monkeypatch.setattr("metrics.BLOCK_WORDS", 7)
-    assert describe(PACKED, n_bits=20) == whole
+@pytest.mark.parametrize("dtype", [bool, np.int8, np.float16, np.uint64, ">i4", list, Tensor])
+@pytest.mark.parametrize("shape", [(30,), (30, 70)], ids=["ids", "sets"])
+def test_any_form_of_labels_that_are_whole_numbers_works(shape, dtype):
+    labels = np.random.default_rng(0).integers(0, 2, shape)
+    forms = {list: labels.tolist(), Tensor: Tensor(labels)}
+    other = forms[dtype] if dtype in forms else labels.astype(dtype)
+    expected = hamming_histogram(PACKED, PACKED, labels, labels, 20).relevant
+    for pair in ((other, labels), (labels, other)):
+        found = hamming_histogram(PACKED, PACKED, *pair, 20).relevant
+        np.testing.assert_array_equal(found, expected)
+
+
+def test_strings_of_any_length_and_as_objects_work():
+    names = np.array(["ant", "bee", "camel"])[IDS]
+    expected = hamming_histogram(PACKED[:2], PACKED, IDS[:2], IDS, 20).relevant
+    for queries, items in ((names.astype("U9"), names), (names.astype(object), names.tolist())):
+        found = hamming_histogram(PACKED[:2], PACKED, queries[:2], items, 20).relevant
+        np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize("query_type", [np.int64, np.uint64])
+@pytest.mark.parametrize("db_type", [np.int64, np.uint64])
+def test_huge_labels_are_compared_exactly(query_type, db_type):
+    # Hashes and database keys: neighbours above 2**53 are one number in float64.
+    codes = np.zeros((4, 1), np.uint8)
+    labels = np.arange(4) + 2**60
+    h = hamming_histogram(codes, codes, labels.astype(query_type), labels.astype(db_type))
+    assert h.relevant[:, 0].tolist() == [1, 1, 1, 1]
+
+
+# ---- errors ----------------------------------------------------------------------------
+
+CODES = np.array([[0], [1], [3], [7]], np.uint8)
+LABELS = [0, 1, 0, 1]
+SETS = np.eye(4, dtype=int)
+
+
+def histogram(query_codes=CODES, db_codes=CODES, query_labels=LABELS, db_labels=LABELS, **options):
+    return hamming_histogram(query_codes, db_codes, query_labels, db_labels, **options)
+
+
+def one_line(query_labels=LABELS, **options):
+    return mean_average_precision(CODES, CODES, query_labels, LABELS, **options)
+
+
+def judged(queries=(0, 1), items=(2, 3), grades=None):
+    return judged_histogram(CODES, CODES, queries, items, grades)
+
+
+# What is wrong: the call, the error, and what the message names: the value, and the way out.
+ERRORS = {
+    "outputs": (lambda: pack([[0.3, -0.2]]), ValueError, "0.3", "codes > 0"),
+    "signs with 0": (lambda: pack([[1, -1], [0, 1]]), ValueError, "codes[1, 0] is 0", "codes > 0"),
+    "packed twice": (lambda: pack(PACKED), ValueError, "codes[0, 0]", "need no packing"),
+    "NaN as a bit": (lambda: pack([[1, np.nan]]), ValueError, "nan", "0 and 1"),
+    "1-D bits": (lambda: pack(np.ones(3)), ValueError, "(3,)", "row"),
+    "no bits": (lambda: pack(np.ones((0, 3))), ValueError, "(0, 3)", "row"),
+    "text bits": (lambda: pack(np.array([["0"]])), ValueError, "<U1", "numbers"),
+    "float codes": (lambda: histogram(CODES / 2), TypeError, "float64", "pack(codes)"),
+    "bool codes": (lambda: histogram(db_codes=CODES > 0), TypeError, "bool", "pack(codes)"),
+    "list of codes": (lambda: histogram(CODES.tolist()), TypeError, "int64", "astype(np.uint8)"),
+    "words": (lambda: histogram(CODES.astype("u8")), TypeError, "uint64", "view(np.uint8)"),
+    "an empty list": (lambda: histogram([]), ValueError, "(0,)", "row"),
+    "1-D codes": (lambda: histogram(CODES[:, 0]), ValueError, "query_codes", "(4,)", "row"),
+    "3-D codes": (lambda: nearest(CODES[None], CODES, 1), ValueError, "(1, 4, 1)", "row"),
+    "no codes": (lambda: histogram(db_codes=CODES[:0]), ValueError, "db_codes", "(0, 1)"),
+    "no bytes": (lambda: histogram(CODES[:, :0]), ValueError, "(4, 0)", "byte"),
+    "two widths": (lambda: histogram(db_codes=CODES.repeat(3, 1)), ValueError, "1 bytes", "3"),
+    "n_bits too large": (lambda: histogram(n_bits=9), ValueError, "n_bits=9", "1 to 8"),
+    "n_bits zero": (lambda: histogram(n_bits=0), ValueError, "n_bits=0", "at least 1"),
+    "n_bits a float": (lambda: histogram(n_bits=8.0), TypeError, "n_bits=8.0", "int"),
+    "n_bits a bool": (lambda: histogram(n_bits=True), TypeError, "n_bits=True", "int"),
+    "unused bits": (lambda: histogram(n_bits=2), ValueError, "query_codes[3]", "n_bits=2", "pack"),
+    "unused bits of the database": (
+        lambda: histogram(CODES[:1], query_labels=[0], n_bits=1),
+        ValueError,
+        "db_codes[2]",
+    ),
+    "n_threads zero": (lambda: histogram(n_threads=0), ValueError, "n_threads=0", "int"),
+    "few labels": (lambda: histogram(query_labels=[0, 1]), ValueError, "(2,)", "4 codes"),
+    "many labels": (lambda: histogram(db_labels=[0] * 5), ValueError, "db_labels", "4 codes"),
+    "one label": (lambda: histogram(query_labels=1), ValueError, "query_labels", "4 codes"),
+    "no label": (lambda: histogram(query_labels=[]), ValueError, "(0,)", "4 codes"),
+    "no columns": (lambda: histogram(db_labels=SETS[:, :0]), ValueError, "(4, 0)", "4 codes"),
+    "None": (lambda: histogram(query_labels=None), ValueError, "query_labels", "label"),
+    "halves": (lambda: histogram(query_labels=[0.5, 1, 0, 1]), TypeError, "float64", "whole"),
+    "NaN": (lambda: histogram(db_labels=[0, 1, np.nan, 1]), TypeError, "db_labels", "whole"),
+    "infinity": (lambda: histogram(db_labels=[0, 1, np.inf, 1]), TypeError, "db_labels", "whole"),
+    "beyond 2**53": (lambda: histogram(db_labels=[0, 1, 2.0**54, 1]), TypeError, "float64"),
+    "objects": (lambda: histogram(query_labels=[0, None, 0, 1]), TypeError, "object", "integers"),
+    "a column": (
+        lambda: histogram(query_labels=[[0], [1], [0], [1]]),
+        ValueError,
+        "(4, 1)",
+        "ravel()",
+        "judged_histogram",
+    ),
+    "a matrix of strings": (
+        lambda: histogram(query_labels=SETS.astype(str)),
+        TypeError,
+        "(4, 4)",
+        "0 and 1",
+    ),
+    "lists of labels": (
+        lambda: histogram(query_labels=[[0, 1], [0]] * 2),
+        ValueError,
+        "query_labels",
+        "0 and 1",
+    ),
+    "a half in a matrix": (
+        lambda: histogram(CODES, CODES, SETS, SETS / 2),
+        ValueError,
+        "db_labels[0, 0] is 0.5",
+        "> 0",
+    ),
+    "grades in a matrix": (
+        lambda: histogram(CODES, CODES, SETS, 2 * SETS),
+        ValueError,
+        "db_labels[0, 0] is 2",
+        "judged_histogram",
+    ),
+    "ids against sets": (lambda: histogram(db_labels=SETS), ValueError, "(4, 4)", "same form"),
+    "two widths of sets": (
+        lambda: histogram(CODES, CODES, SETS, SETS[:, :3]),
+        ValueError,
+        "(4, 3)",
+        "same form",
+    ),
+    "strings against integers": (
+        lambda: histogram(query_labels=list("abab")),
+        ValueError,
+        "<U1",
+        "int64",
+        "same form",
+    ),
+    "k zero": (lambda: histogram().precision_at_k(0), ValueError, "k=0", "at least 1"),
+    "k a float": (lambda: histogram().precision_at_k([1, 2.5]), TypeError, "k=2.5", "int"),
+    "k too large": (lambda: histogram().precision_at_k([1, 5]), ValueError, "k=5", "at most 4"),
+    "nearest k zero": (lambda: nearest(CODES, CODES, 0), ValueError, "k=0", "at least 1"),
+    "nearest k too large": (lambda: nearest(CODES, CODES, 5), ValueError, "k=5", "at most 4"),
+    "radius": (lambda: histogram().precision_at_radius(-1), ValueError, "radius=-1", "at least 0"),
+    "top zero": (lambda: one_line(top=0, ties="stable"), ValueError, "top=0", "at least 1"),
+    "top a float": (lambda: one_line(top=2.0), TypeError, "top=2.0", "int"),
+    "normalize": (lambda: one_line(normalize="max"), ValueError, "'max'", '"min"'),
+    "empty": (lambda: one_line(empty="none"), ValueError, "'none'", '"skip"'),
+    "ties": (lambda: one_line(ties="random"), ValueError, "'random'", '"stable"'),
+    "gain": (lambda: histogram().ndcg_at_k(1, "log"), ValueError, "'log'", '"linear"'),
+    "no grades": (lambda: histogram().ndcg_at_k(1, "linear"), ValueError, "linear", "graded=True"),
+    "all queries empty": (lambda: one_line([5] * 4), ValueError, "4 queries", "labels"),
+    "no curve": (
+        lambda: histogram(query_labels=[5] * 4).precision_recall(),
+        ValueError,
+        "4 queries",
+        "labels",
+    ),
+    "no hit in the top": (
+        lambda: one_line(LABELS[::-1], top=1, normalize="retrieved", ties="stable"),
+        ValueError,
+        "4 queries",
+    ),
+    "other queries": (
+        lambda: histogram() + histogram(CODES[:1], query_labels=[0]),
+        ValueError,
+        "n_queries=1",
+        "same",
+    ),
+    "other lengths": (lambda: histogram() + histogram(n_bits=3), ValueError, "n_bits=3", "same"),
+    "not a self-histogram": (
+        lambda: histogram(db_codes=CODES + 8).without_self(),
+        ValueError,
+        "query 0",
+        "database",
+    ),
+    "own item of another label": (
+        lambda: histogram(query_labels=LABELS[::-1]).without_self(),
+        ValueError,
+        "query 0",
+    ),
+    "no such query": (lambda: judged([0, 4]), ValueError, "queries", "4", "below 4"),
+    "a missing neighbour": (lambda: judged(items=[-1, 2]), ValueError, "items", "-1", "from 0"),
+    "float grades": (lambda: judged(grades=[0.5, 1]), ValueError, "grades", "float64", "whole"),
+    "negative grades": (lambda: judged(grades=[-2, 1]), ValueError, "grades", "-2", "from 0"),
+    "a pair too few": (lambda: judged(items=[1]), ValueError, "items", "(1,)", "pair"),
+    "a pair twice": (lambda: judged([0, 0], [2, 2]), ValueError, "query 0", "item 2", "once"),
+}
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "parts"), [(c, e, p) for c, e, *p in ERRORS.values()], ids=ERRORS
+)
+def test_errors_name_the_value_and_the_way_out(call, error, parts):
+    with pytest.raises(error) as caught:
+        call()
+    assert type(caught.value) is error
+    message = str(caught.value)
+    assert all(part in message for part in parts), message
+    assert any(verb in message for verb in ("pass", "check", "encode")), message
+
+
+def test_a_bad_row_far_into_the_database_is_named():
+    codes = np.zeros((9000, 1), np.uint8)
+    codes[7001] = 8
+    with pytest.raises(ValueError, match=r"db_codes\[7001\]"):
+        histogram(codes[:1], codes, [0], [0] * 9000, n_bits=3)
+    sets = np.zeros((9, 2), int)
+    sets[5, 1] = 3
+    with pytest.raises(ValueError, match=r"db_labels\[5, 1\] is 3"):
+        histogram(codes[:1], codes[:9], sets[:1], sets)
+
+
+def test_importing_the_file_under_another_name_uses_no_foreign_cache(tmp_path):
+    """Numba's cache names the module that wrote it; a failure to read it is silent."""
+    cache = metrics._DiskCache.__new__(metrics._DiskCache)
+    assert cache.load_overload(None, None) is None
+    assert cache.save_overload(None, None) is None
+
+
+def test_histograms_of_your_own_counts():
+    h = HammingHistogram(np.array([[2, 2]]), np.array([[1, 0]]))
+    assert h.mean_average_precision() == 0.75

@@ -10,6 +10,7 @@ from __future__ import annotations
 import copy
 import itertools
 import os
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -342,17 +343,46 @@ def several_labels() -> None:
 
 
 def random_codes() -> None:
-    print("\nHistograms and the nearest of 1,000 queries in 500,000 random codes, one thread.")
-    print("No two codes are equal. FAISS, one thread too, finds the nearest code only.")
     rng = np.random.default_rng(0)
     n = 500_000
     labels = rng.integers(10, size=n)
+    print(f"\nHistograms of {n:,} random codes, one thread: ns for a pair of codes, ours / FAISS")
+    print("IndexBinaryFlat.search(k=1) on one thread too; medians of turns, in one process")
+    print("(FAISS_SIMD_LEVEL=AVX2 NUMBA_CPU_NAME=znver3 NUMBA_CPU_FEATURES= is without AVX-512)")
+    print(f"{'bits':>5}" + "".join(f"{f'{q:,} queries':>20}" for q in QUERIES))
+    for n_bits in (32, 64, 128, 256, 512):
+        codes = rng.integers(256, size=(n, n_bits // 8), dtype=np.uint8)
+        index = binary_index(codes)
+        cells = [pair_times(codes, labels, index, n_queries) for n_queries in QUERIES]
+        texts = [f"{ours:.2f} / {theirs:.2f} {theirs / ours:4.1f}x" for ours, theirs in cells]
+        print(f"{n_bits:>5}" + "".join(f"{text:>20}" for text in texts), flush=True)
+    print("\nThe nearest of 1,000 queries among the same codes, one thread")
     for n_bits in (64, 128, 256, 512):
         codes = rng.integers(256, size=(n, n_bits // 8), dtype=np.uint8)
-        compare_with_faiss(codes, labels)
+        compare_nearest(codes)
         if n_bits == 64:
-            pairs_by_threads(codes, labels)
             label_sets(codes, labels)
+
+
+QUERIES = (1, 10, 100, 1000)
+
+
+def pair_times(
+    codes: np.ndarray, labels: np.ndarray, index, n_queries: int, turns: int = 5
+) -> tuple[float, float]:
+    """Return the nanoseconds for a pair of codes of our histogram and of FAISS, medians."""
+    own = slice(n_queries)
+    calls = (
+        lambda: hamming_histogram(codes[own], codes, labels[own], labels, n_threads=1),
+        lambda: index.search(codes[own], 1),
+    )
+    times = [[] for _ in calls]
+    for _ in range(turns if n_queries >= 100 else 3 * turns):
+        for call, own_times in zip(calls, times, strict=True):
+            call()
+            own_times.append(duration(call))
+    ours, theirs = (1e9 * statistics.median(t) / (n_queries * len(codes)) for t in times)
+    return ours, theirs
 
 
 def binary_index(codes: np.ndarray):
@@ -367,38 +397,17 @@ def binary_index(codes: np.ndarray):
     return index
 
 
-def compare_with_faiss(codes: np.ndarray, labels: np.ndarray) -> None:
+def compare_nearest(codes: np.ndarray) -> None:
     index = binary_index(codes)
     queries = codes[:1000]
-    query_labels = labels[:1000]
-    bits = f"{8 * codes.shape[1]} bits"
-
-    def histogram():
-        hamming_histogram(queries, codes, query_labels, labels, n_threads=1)
-
-    ours, theirs = shortest(histogram, lambda: index.search(queries, 1), turns=3)
-    line(f"histogram, {bits}", ours, "FAISS IndexBinaryFlat, k=1", theirs)
     for k in (10, 100):
         ours, theirs = shortest(
             lambda: nearest(queries, codes, k, n_threads=1),
             lambda: index.search(queries, k),
             turns=1,
         )
-        line(f"nearest, {bits}, k={k}", ours, f"FAISS IndexBinaryFlat, k={k}", theirs)
-
-
-def pairs_by_threads(codes: np.ndarray, labels: np.ndarray) -> None:
-    """Print the nanoseconds for a pair of codes, and for one query alone."""
-    for n_queries, n_threads in ((1000, 1), (1000, 2), (1, 1)):
-        own = slice(n_queries)
-
-        def histogram():
-            hamming_histogram(codes[own], codes, labels[own], labels, n_threads=n_threads)
-
-        [seconds] = shortest(histogram, turns=4)
-        per_pair = 1e9 * seconds / (n_queries * len(codes))
-        what = f"{n_queries} queries, threads: {n_threads}"
-        print(f"histogram, 64 bits, {what}: {per_pair:.2f} ns for a pair", flush=True)
+        what = f"nearest, {8 * codes.shape[1]} bits, k={k}"
+        line(what, ours, f"FAISS IndexBinaryFlat, k={k}", theirs)
 
 
 def label_sets(codes: np.ndarray, labels: np.ndarray) -> None:
@@ -446,14 +455,14 @@ def compare_features(X: np.ndarray, rbf: RBF) -> None:
     line("", single, "its share of the time above", share * ours)
 
 
-PREPARE = "import numpy as np, metrics as m; c = np.eye(8, dtype='u1'); y = range(8); "
+PREPARE = "import numpy as np, metrics as m; c = np.arange(8, dtype='u1')[:, None]; y = range(8); "
 FIT = "import numpy as np, hmoh; X = np.eye(8); hmoh.HMOH(8).fit(X, range(8)).transform(X)"
 FIRST_CALLS = {
     "numba imported": "import numba",
     "hmoh, kernels, metrics imported": "import hmoh, kernels, metrics",
     "HMOH fitted and codes made": FIT,
     "mAP, single labels": PREPARE + "m.mean_average_precision(c, c, y, y)",
-    "mAP, label sets": PREPARE + "m.mean_average_precision(c, c, c, c)",
+    "mAP, label sets": PREPARE + "m.mean_average_precision(c, c, np.eye(8), np.eye(8))",
     "mAP, stable ties": PREPARE + "m.mean_average_precision(c, c, y, y, ties='stable')",
     "nearest": PREPARE + "m.nearest(c, c, 3)",
 }
