@@ -1,0 +1,66 @@
+"""Prepare the sources for Jupyter Book: the Sphinx extension that `_config.yml` names.
+
+The notebooks and README.md are written for Jupyter and GitHub. While they are read for `make site`,
+three things change, and no file does: links out of this folder offer the file, links to a heading
+use the name that the page gives it, and long code is folded.
+"""
+
+import json
+import re
+
+from myst_parser.mdit_to_docutils.base import default_slugify
+
+# The longest code in lines that is shown unfolded.
+LONG = 14
+
+
+def page_link(target: str) -> str:
+    """Return the target of a link in this folder as the book wants it.
+
+    >>> page_link("01_method.ipynb#Table-4:-mAP"), page_link("../study/claims.py")
+    ('01_method.ipynb#table-4-map', 'path:../study/claims.py')
+    """
+    path, mark, heading = target.partition("#")
+    if path == "../README.md":
+        path = "index.md"
+    elif path.startswith("../"):
+        return f"path:{path}"
+    return path + mark + default_slugify(heading)
+
+
+def with_page_links(text: str, folder: str = "") -> str:
+    """Return Markdown whose links work in the book; they start from ``folder``."""
+
+    def moved(match: re.Match) -> str:
+        target = match[1] if match[1].startswith("#") else folder + match[1]
+        return f"]({page_link(target.removeprefix('../notebooks/'))})"
+
+    return re.sub(r"\]\((?!\w+:)([^)\s]+)\)", moved, text)
+
+
+def read_notebook(app, docname: str, source: list[str]) -> None:
+    """Change the links of a notebook, and fold its long or hidden code."""
+    if not str(app.env.doc2path(docname)).endswith(".ipynb"):
+        return
+    notebook = json.loads(source[0])
+    for cell in notebook["cells"]:
+        metadata = cell["metadata"]
+        is_task = metadata.get("nbgrader", {}).get("solution")
+        is_hidden = metadata.get("jupyter", {}).get("source_hidden")
+        is_long = len(cell["source"]) > LONG and not is_task
+        if cell["cell_type"] == "markdown" and docname.count("/") == 0:
+            cell["source"] = with_page_links("".join(cell["source"]))
+        elif cell["cell_type"] == "code" and (is_hidden or is_long):
+            metadata["tags"] = [*metadata.get("tags", []), "hide-input"]
+    source[0] = json.dumps(notebook)
+
+
+def read_readme(app, path, docname: str, content: list[str]) -> None:
+    """Change the links of README.md, which `index.md` includes from the folder above."""
+    content[0] = with_page_links(content[0], "../")
+
+
+def setup(app) -> dict:
+    app.connect("source-read", read_notebook)
+    app.connect("include-read", read_readme)
+    return {"parallel_read_safe": True}
