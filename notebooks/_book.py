@@ -1,8 +1,8 @@
 """Prepare the sources for Jupyter Book: the Sphinx extension that `_config.yml` names.
 
-The notebooks and README.md are written for Jupyter and GitHub. While they are read for `make site`,
-three things change, and no file does: links out of this folder offer the file, links to a heading
-use the name that the page gives it, and long code is folded.
+The notebooks and README.md are written for Jupyter and GitHub. While `make site` reads them, three
+things change, and no file does: links to code offer the file, links to a notebook or a heading lead
+to its place in the book, and long code is folded.
 """
 
 import json
@@ -15,12 +15,12 @@ LONG = 14
 
 
 def page_link(target: str) -> str:
-    """Return the target of a link in this folder as the book wants it.
+    """Return the target of a Markdown link, seen from this folder, as the book wants it.
 
     >>> page_link("01_method.ipynb#Table-4:-mAP"), page_link("../study/claims.py")
     ('01_method.ipynb#table-4-map', 'path:../study/claims.py')
     """
-    path, mark, heading = target.partition("#")
+    path, mark, heading = target.removeprefix("../notebooks/").partition("#")
     if path == "../README.md":
         path = "index.md"
     elif path.startswith("../"):
@@ -29,11 +29,11 @@ def page_link(target: str) -> str:
 
 
 def with_page_links(text: str, folder: str = "") -> str:
-    """Return Markdown whose links work in the book; they start from ``folder``."""
+    """Return Markdown with the links of the book; the links of the text start from ``folder``."""
 
     def moved(match: re.Match) -> str:
-        target = match[1] if match[1].startswith("#") else folder + match[1]
-        return f"]({page_link(target.removeprefix('../notebooks/'))})"
+        start = "" if match[1].startswith("#") else folder
+        return f"]({page_link(start + match[1])})"
 
     return re.sub(r"\]\((?!\w+:)([^)\s]+)\)", moved, text)
 
@@ -45,13 +45,17 @@ def read_notebook(app, docname: str, source: list[str]) -> None:
     notebook = json.loads(source[0])
     for cell in notebook["cells"]:
         metadata = cell["metadata"]
-        is_task = metadata.get("nbgrader", {}).get("solution")
-        is_hidden = metadata.get("jupyter", {}).get("source_hidden")
-        is_long = len(cell["source"]) > LONG and not is_task
-        if cell["cell_type"] == "markdown" and docname.count("/") == 0:
+        if cell["cell_type"] == "code":
+            # What a student has to fill in is never folded.
+            is_task = metadata.get("nbgrader", {}).get("solution")
+            is_hidden = metadata.get("jupyter", {}).get("source_hidden")
+            if is_hidden or (len(cell["source"]) > LONG and not is_task):
+                metadata["tags"] = [*metadata.get("tags", []), "hide-input"]
+        elif "/" not in docname:
             cell["source"] = with_page_links("".join(cell["source"]))
-        elif cell["cell_type"] == "code" and (is_hidden or is_long):
-            metadata["tags"] = [*metadata.get("tags", []), "hide-input"]
+        for output in cell.get("outputs", []):
+            lines = output.get("data", {}).get("text/html", [])
+            lines[:] = [re.sub(r'(href="\w+)\.ipynb', r"\1.html", line) for line in lines]
     source[0] = json.dumps(notebook)
 
 
