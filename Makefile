@@ -33,7 +33,7 @@ notebooks-update: .venv/all.done ## run all notebooks and keep their outputs in 
 
 # A broken reference is a warning of Sphinx, and -W makes it an error.
 site: .venv/pages.done ## build/site/: the notebooks as they are, as pages to read without Jupyter
-	.venv/bin/jupyter-book build notebooks --path-output build --all --quiet -W -n --keep-going
+	.venv/bin/jupyter-book build notebooks --path-output build --all --quiet -W -n --keep-going > /dev/null
 	rm -rf build/site && mv build/_build/html build/site && rm -rf build/_build
 	@echo "The pages are in build/site/index.html"
 

@@ -1,8 +1,8 @@
 """Prepare the sources for Jupyter Book: the Sphinx extension that `_config.yml` names.
 
-The notebooks and README.md are written for Jupyter and GitHub. While `make site` reads them, three
+The notebooks and README.md are written for Jupyter and GitHub. While `make site` reads them, four
 things change, and no file does: links to code offer the file, links to a notebook or a heading lead
-to its place in the book, and long code is folded.
+to its place in the book, long code is folded, and the title of a solution says what it is.
 """
 
 import json
@@ -39,7 +39,7 @@ def with_page_links(text: str, folder: str = "") -> str:
 
 
 def read_notebook(app, docname: str, source: list[str]) -> None:
-    """Change the links of a notebook, and fold its long or hidden code."""
+    """Change the links of a notebook and a solution's title, and fold long or hidden code."""
     if not str(app.env.doc2path(docname)).endswith(".ipynb"):
         return
     notebook = json.loads(source[0])
@@ -51,6 +51,9 @@ def read_notebook(app, docname: str, source: list[str]) -> None:
             is_hidden = metadata.get("jupyter", {}).get("source_hidden")
             if is_hidden or (len(cell["source"]) > LONG and not is_task):
                 metadata["tags"] = [*metadata.get("tags", []), "hide-input"]
+        elif docname.startswith("exercises/solution/"):
+            text = "".join(cell["source"])
+            cell["source"] = re.sub(r"\A# Exercise", "# Solution of exercise", text)
         elif "/" not in docname:
             cell["source"] = with_page_links("".join(cell["source"]))
         for output in cell.get("outputs", []):

@@ -14,6 +14,7 @@ import pytest
 import yaml
 
 NOTEBOOKS = Path(__file__).parents[1] / "notebooks"
+SOLUTION = "exercises/solution/03_perceptron.html"
 TOC = yaml.safe_load((NOTEBOOKS / "_toc.yml").read_text())
 
 
@@ -141,5 +142,6 @@ def test_pages_have_formulas_figures_search_and_buttons(site):
     assert 'src="_static/mathjax/' in text and "math notranslate" in text
     assert 'src="searchindex.js' in text and (site / "searchindex.js").exists()
     assert re.search(r'src="_images/\w+\.gif"', text)
+    assert "<title>Solution of exercise 3" in (site / SOLUTION).read_text()
     assert "https://mybinder.org/v2/gh/" in text
     assert "https://colab.research.google.com/github/" in text
