@@ -188,7 +188,8 @@ def main(arguments: list[str] | None = None) -> int:
     if len(options.notebooks) > 1:
         seconds = time.perf_counter() - start
         print(f"{len(options.notebooks)} notebooks: {seconds:.0f} s, {len(failed)} failed")
-        print(*failed, sep="\n")
+        for what in failed:
+            print(what)
     return 1 if failed else 0
 
 
