@@ -24,14 +24,17 @@ fuzz: .venv/all.done ## random cases against independent answers, 3 minutes; ARG
 compare: .venv/notebooks.done ## all methods on MNIST, three seeds, beside the paper's table
 	$(PY) -m study.protocol mnist --seeds 3
 
-notebooks: .venv/all.done ## run all notebooks into build/, and build/site/ of them
-	$(PY) -m tools.run_notebooks notebooks/[0-9]*.ipynb; failed=$$?; $(PY) -m tools.make_pages && exit $$failed
+notebooks: .venv/all.done ## run all notebooks into build/notebooks/
+	$(PY) -m tools.run_notebooks notebooks/[0-9]*.ipynb
 
-notebooks-update: .venv/all.done ## run all notebooks, keep their outputs in notebooks/, and build/site/ of them
-	$(PY) -m tools.run_notebooks --update notebooks/[0-9]*.ipynb; failed=$$?; $(PY) -m tools.make_pages && exit $$failed
+notebooks-update: .venv/all.done ## run all notebooks and keep their outputs in notebooks/
+	$(PY) -m tools.run_notebooks --update notebooks/[0-9]*.ipynb
 
-site: .venv/notebooks.done ## build/site/: the notebooks as they are, as pages to read without Jupyter
-	$(PY) -m tools.make_pages
+# A broken reference is a warning of Sphinx, and -W makes it an error.
+site: .venv/pages.done ## build/site/: the notebooks as they are, as pages to read without Jupyter
+	.venv/bin/jupyter-book build notebooks --path-output build --all --quiet -W -n --keep-going > /dev/null
+	rm -rf build/site && mv build/_build/html build/site && rm -rf build/_build
+	@echo "The pages are in build/site/index.html"
 
 bench: .venv/all.done ## measure speed side by side with plain numpy and scikit-learn
 	$(PY) -m tools.bench

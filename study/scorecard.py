@@ -25,7 +25,6 @@ from study.statistics import RULE_VERSION, false_discovery_rates
 from study.tables import Table, number
 
 __all__ = [
-    "COUNTS_TYPE",
     "cell_table",
     "count_cells",
     "counts",
@@ -37,8 +36,6 @@ __all__ = [
 ]
 
 KEPT = Path(__file__).parents[1] / "build" / "claims"
-# The mime type of the counts in the outputs of a notebook.
-COUNTS_TYPE = "application/vnd.hmoh.verdicts+json"
 
 
 # ---- keeping -------------------------------------------------------------------------
@@ -124,10 +121,7 @@ def count_cells(cells: Sequence[Claim]) -> str:
 
 
 class show:
-    """Claims as a table: HTML in Jupyter, plain text elsewhere.
-
-    Jupyter also stores the counts of the verdicts in the notebook, as `COUNTS_TYPE`.
-    """
+    """Claims as a table, below the counts of their verdicts: HTML in Jupyter, else plain text."""
 
     def __init__(self, claims: Sequence[Claim]):
         self.claims = claims
@@ -156,13 +150,6 @@ class show:
             rows.append(_html_row(claim, note))
         table = "".join(f"<tr>{row}</tr>" for row in rows)
         return f"<p><b>{self.summary}</b></p><table>{table}</table>"
-
-    def _repr_mimebundle_(self, include=None, exclude=None) -> dict:
-        return {
-            "text/plain": repr(self),
-            "text/html": self._repr_html_(),
-            COUNTS_TYPE: counts(self.claims),
-        }
 
 
 def verdict_html(verdict: str) -> str:

@@ -3,12 +3,10 @@
 import math
 from dataclasses import replace
 
-import nbformat
 import numpy as np
 import pytest
 from claim_files import BITS, ORDER, VALUE, entry, record, seeds, write
 from IPython.core.formatters import DisplayFormatter
-from nbformat.v4 import new_code_cell, new_notebook, new_output
 
 from study import claims, datasets, scorecard
 from study.claims import Claim, Exact, Sample
@@ -243,19 +241,11 @@ def test_every_verdict_can_be_shown():
         assert colour in found
 
 
-def test_jupyter_stores_text_table_and_counts(table):
+def test_jupyter_stores_the_table_and_its_text(table):
     data, _ = DisplayFormatter().format(table)
-    found = scorecard.counts(table.claims)
-    assert data == {
-        "text/plain": repr(table),
-        "text/html": table._repr_html_(),
-        scorecard.COUNTS_TYPE: found,
-    }
-    cell = new_code_cell(outputs=[new_output("display_data", data)])
-    notebook = new_notebook(cells=[cell])
-    nbformat.validate(notebook)
-    back = nbformat.reads(nbformat.writes(notebook), as_version=4)
-    assert back.cells[0].outputs[0].data[scorecard.COUNTS_TYPE] == found
+    assert data == {"text/plain": repr(table), "text/html": table._repr_html_()}
+    # The counts of the verdicts are in both.
+    assert all(table.summary in text for text in data.values())
 
 
 # ---- tables of cells -----------------------------------------------------------------

@@ -1,0 +1,73 @@
+"""Prepare the sources for Jupyter Book: the Sphinx extension that `_config.yml` names.
+
+The notebooks and README.md are written for Jupyter and GitHub. While `make site` reads them, four
+things change, and no file does: links to code offer the file, links to a notebook or a heading lead
+to its place in the book, long code is folded, and the title of a solution says what it is.
+"""
+
+import json
+import re
+
+from myst_parser.mdit_to_docutils.base import default_slugify
+
+# The longest code in lines that is shown unfolded.
+LONG = 14
+
+
+def page_link(target: str) -> str:
+    """Return the target of a Markdown link, seen from this folder, as the book wants it.
+
+    >>> page_link("01_method.ipynb#Table-4:-mAP"), page_link("../study/claims.py")
+    ('01_method.ipynb#table-4-map', 'path:../study/claims.py')
+    """
+    path, mark, heading = target.removeprefix("../notebooks/").partition("#")
+    if path == "../README.md":
+        path = "index.md"
+    elif path.startswith("../"):
+        return f"path:{path}"
+    return path + mark + default_slugify(heading)
+
+
+def with_page_links(text: str, folder: str = "") -> str:
+    """Return Markdown with the links of the book; the links of the text start from ``folder``."""
+
+    def moved(match: re.Match) -> str:
+        start = "" if match[1].startswith("#") else folder
+        return f"]({page_link(start + match[1])})"
+
+    return re.sub(r"\]\((?!\w+:)([^)\s]+)\)", moved, text)
+
+
+def read_notebook(app, docname: str, source: list[str]) -> None:
+    """Change the links of a notebook and a solution's title, and fold long or hidden code."""
+    if not str(app.env.doc2path(docname)).endswith(".ipynb"):
+        return
+    notebook = json.loads(source[0])
+    for cell in notebook["cells"]:
+        metadata = cell["metadata"]
+        if cell["cell_type"] == "code":
+            # What a student has to fill in is never folded.
+            is_task = metadata.get("nbgrader", {}).get("solution")
+            is_hidden = metadata.get("jupyter", {}).get("source_hidden")
+            if is_hidden or (len(cell["source"]) > LONG and not is_task):
+                metadata["tags"] = [*metadata.get("tags", []), "hide-input"]
+        elif docname.startswith("exercises/solution/"):
+            text = "".join(cell["source"])
+            cell["source"] = re.sub(r"\A# Exercise", "# Solution of exercise", text)
+        elif "/" not in docname:
+            cell["source"] = with_page_links("".join(cell["source"]))
+        for output in cell.get("outputs", []):
+            lines = output.get("data", {}).get("text/html", [])
+            lines[:] = [re.sub(r'(href="\w+)\.ipynb', r"\1.html", line) for line in lines]
+    source[0] = json.dumps(notebook)
+
+
+def read_readme(app, path, docname: str, content: list[str]) -> None:
+    """Change the links of README.md, which `index.md` includes from the folder above."""
+    content[0] = with_page_links(content[0], "../")
+
+
+def setup(app) -> dict:
+    app.connect("source-read", read_notebook)
+    app.connect("include-read", read_readme)
+    return {"parallel_read_safe": True}
