@@ -588,23 +588,26 @@ def _merged(*parts):
 # words, and so on; for few queries the rows as given, transposed. Numba compiles a loop for each.
 
 
-class _DiskCache(FunctionCache):
-    """Numba's cache on disk. Where it fails (full, damaged, moved), loops are compiled again."""
+class _Cache(FunctionCache):
+    """Numba's cache on disk; where it fails, the loop is simply compiled again."""
 
-    def load_overload(self, *arguments):
-        with contextlib.suppress(Exception):
-            return super().load_overload(*arguments)
+    def load_overload(self, *args):
+        with contextlib.suppress(Exception):  # a damaged file raises nearly anything
+            return super().load_overload(*args)
 
-    def save_overload(self, *arguments):
-        with contextlib.suppress(Exception):
-            super().save_overload(*arguments)
+    def save_overload(self, *args):
+        try:
+            super().save_overload(*args)
+        except Exception:  # the index is written first, and may now name code of an older source
+            with contextlib.suppress(OSError):
+                os.remove(self._cache_file._index_path)
 
 
 def _compiled(function):
     """Compile on the first call, and keep the result on disk if a folder can be written."""
     loop = njit(nogil=True)(function)
     with contextlib.suppress(RuntimeError):
-        loop._cache = _DiskCache(function)
+        loop._cache = _Cache(function)
     return loop
 
 

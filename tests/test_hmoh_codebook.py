@@ -180,13 +180,12 @@ def test_the_work_of_spread_is_bounded_for_every_label_and_codebook(monkeypatch)
 
 def test_the_crowding_of_many_targets_is_that_of_all_pairs():
     for n in (2, 999, 1000, 1001, 2003):
-        T = np.random.default_rng(n).choice([-1, 1], size=(n, 12)).astype(np.int8)
-        if n == 2003:
-            T[:, :8] = 1  # so that the last rows of a block matter
+        T = np.random.default_rng(n).choice([-1, 1], size=(n, 40)).astype(np.int8)
+        T[-2] = T[-1] * np.repeat([1, -1], [39, 1])  # so that the last rows of a block matter
         products = T.astype(int) @ T.T.astype(int)
         squares = np.square(products).sum()
-        np.fill_diagonal(products, -12)
-        assert hmoh._crowding(T) == (products.max(), squares)
+        np.fill_diagonal(products, -40)
+        assert hmoh._crowding(T) == (products.max(), squares) and products.max() == 38
 
 
 @pytest.mark.slow

@@ -334,7 +334,9 @@ start = time.perf_counter()
 list(calls(pickle.loads(before)))
 duration = time.perf_counter() - start
 moments = random.Random(1)
-for _ in range(n_signals):
+found = []
+# On a busy machine all of the first signals may come too early, or too late.
+while len(found) < n_signals or (len(set(found)) < 2 and len(found) < 20 * n_signals):
     model = pickle.loads(before)
     # From a fiftieth of the time to twice as long, because the machine may be busy.
     delay = duration * 2 * 100 ** -moments.random()
@@ -358,7 +360,8 @@ for _ in range(n_signals):
     for part in (model, copy):
         part.partial_fit(X[:7], y[:7])
     assert state(model) == state(copy)
-    print(copy.n_seen_ - 7)
+    found.append(copy.n_seen_ - 7)
+print(*found)
 """
 
 
@@ -375,9 +378,7 @@ def interrupt(kind, n_signals):
 @needs_signals
 @pytest.mark.parametrize("kind, n_signals", [("single", 10), ("block", 5), ("fit", 5)])
 def test_a_sigint_finds_the_state_before_or_after_a_call(kind, n_signals):
-    found = interrupt(kind, n_signals)
-    assert len(found) == n_signals
-    assert min(found) < max(found)
+    assert len(set(interrupt(kind, n_signals))) > 1
 
 
 @needs_jit
@@ -385,9 +386,7 @@ def test_a_sigint_finds_the_state_before_or_after_a_call(kind, n_signals):
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["single", "block", "fit"])
 def test_a_hundred_sigints_find_states_before_or_after_a_call(kind):
-    found = interrupt(kind, 100)
-    assert len(found) == 100
-    assert len(set(found)) > (10 if kind == "single" else 1)
+    assert len(set(interrupt(kind, 100))) > (10 if kind == "single" else 1)
 
 
 def test_nothing_is_compiled_at_import():

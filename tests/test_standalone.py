@@ -4,6 +4,7 @@ hmoh.py, kernels.py and metrics.py work alone; where numba's cache fails, they s
 """
 
 import ast
+import importlib
 import os
 import shutil
 import subprocess
@@ -205,9 +206,19 @@ def test_a_cache_is_used_and_a_damaged_one_costs_a_compilation_without_a_word(tm
 
 
 @needs_jit
+def test_a_loop_of_another_file_is_compiled_and_cached(tmp_path, monkeypatch):
+    (tmp_path / "loops.py").write_text(PAIR.format(number=1))
+    monkeypatch.syspath_prepend(tmp_path)
+    assert importlib.import_module("loops").outer(10) == 22
+    monkeypatch.delitem(sys.modules, "loops")
+    assert len(list(tmp_path.glob("__pycache__/*.nbc"))) == 2
+
+
+@needs_jit
 def test_a_damaged_index_is_replaced(tmp_path):
     call(tmp_path, number=1)
     cut(tmp_path, ".nbi")
+    call(tmp_path)  # removes it, when it cannot add to it
     call(tmp_path)
     assert call(tmp_path) == "22 11.0 2"
 
