@@ -949,6 +949,8 @@ class OnlineHasher:
             self._fill(state, learned)
         X, y = arrays.pop("X", ()), arrays.pop("y", None)
         state.n_seen = head["n_seen"] - len(X)
+        if state.n_seen and not learned:
+            raise ValueError("it lacks what was learned")
         if len(X):
             self.partial_fit(X, y)  # these samples wait again
         if arrays:

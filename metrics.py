@@ -5,8 +5,7 @@ Copy this file alone into any project: it needs only numpy and numba.
 One pass over the database counts, for every query, all items and the relevant items at each Hamming
 distance 0..r. Every metric is a closed form of these two histograms, and the histograms of two
 shards of a database add up. Hamming ranking ties most of a database, so a metric is by default its
-expectation over all orders of the tied items. The file reads from top to bottom: the formula of
-each metric, one pass over the database, the compiled loops, the input.
+expectation over all orders of the tied items. Below: formulas, the pass, compiled loops, input.
 
 >>> import numpy as np
 >>> bits = np.array([[0, 0, 0], [0, 0, 1], [1, 1, 1]])
@@ -612,7 +611,6 @@ def _compiled(function):
 
 
 # Every constant is a uint64, because numba turns uint64 combined with a plain int into float64.
-# The masks select every other bit, every other 2 and every other 4 bits, and the lowest of each 8.
 _1, _2, _4, _29, _56 = (np.uint64(n) for n in (1, 2, 4, 29, 56))
 _ONES = np.uint64(0x0101010101010101)
 _BITS, _PAIRS, _NIBBLES = (np.uint64(byte) * _ONES for byte in (0x55, 0x33, 0x0F))
@@ -622,7 +620,6 @@ _MIX = np.uint64(0x9E3779B97F4A7C15)  # for hash values
 @_compiled
 def _popcount(x):
     """Return the number of 1 bits of an unsigned x, summed over 2, 4 and 8 bits in parallel."""
-    # LLVM turns these lines into one instruction, or into a few for 32 bytes at once.
     x = x - ((x >> _1) & _BITS)
     x = (x & _PAIRS) + ((x >> _2) & _PAIRS)
     x = (x + (x >> _4)) & _NIBBLES
