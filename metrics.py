@@ -1,6 +1,6 @@
 """Exact evaluation of binary codes by Hamming ranking: mAP, precision, recall, NDCG.
 
-Copy this file alone into any project: it needs only numpy and numba.
+Copy this file alone into any project: it needs numpy (1.26 or newer) and numba (0.61 or newer).
 
 One pass over the database counts, for every query, all items and the relevant items at each Hamming
 distance 0..r. Every metric is a closed form of these two histograms, and the histograms of two
