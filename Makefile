@@ -4,22 +4,35 @@ PYTHON ?= python3
 PY := .venv/bin/python
 # One worker for each core; tests of one file stay together, because they share what they computed.
 PARALLEL := -n auto --maxprocesses 4 --dist loadfile
+# The tests of compiled loops and their twins, which run with the JIT off too.
+LOOPS := $(addprefix tests/test_,$(addsuffix .py,hmoh hmoh_codebook kernels metrics_loops baselines pairwise sketching))
 
-.PHONY: help demo test fuzz mutants compare notebooks notebooks-update site bench lab constraints clean
+.PHONY: help demo test check style coverage fuzz mutants compare notebooks notebooks-update site bench lab constraints clean
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/make \1|\2/' | awk -F'|' '{ printf "%-24s%s\n", $$1, $$2 }'
 
 demo: .venv/notebooks.done ## stream MNIST and search it in half a minute; writes build/demo.png
 	@$(PY) -m study.demo
 
-test: .venv/all.done ## check the style, then run the tests with the JIT off and on
-	$(PY) -m ruff check --quiet .
-	$(PY) -m ruff format --quiet --check .
-	NUMBA_DISABLE_JIT=1 $(PY) -m pytest $(PARALLEL) -m "not slow"
+test: style ## check the style, then run the tests: of compiled loops with the JIT off, all with it on
+	NUMBA_DISABLE_JIT=1 $(PY) -m pytest $(PARALLEL) -m "not slow" $(LOOPS)
 	$(PY) -m pytest $(PARALLEL)
 
-fuzz: .venv/all.done ## random cases against independent answers, 3 minutes; ARGS="--minutes 60 --seed 7"
-	$(PY) tests/fuzz.py $(ARGS)
+check: style ## check the style, and run the fast tests of the core
+	$(PY) -m pytest $(PARALLEL) -m "not slow" tests/test_hmoh*.py tests/test_kernels.py tests/test_metrics*.py tests/test_ridge.py
+
+style: .venv/all.done
+	$(PY) -m ruff check --quiet .
+	$(PY) -m ruff format --quiet --check .
+
+coverage: .venv/all.done ## which lines of the core no test runs, the JIT off and on together
+	rm -f build/coverage*
+	NUMBA_DISABLE_JIT=1 $(PY) -m coverage run -m pytest $(PARALLEL) -m "not slow" $(LOOPS)
+	$(PY) -m coverage run -m pytest $(PARALLEL) -m "not slow"
+	$(PY) -m coverage combine --quiet && $(PY) -m coverage report --show-missing
+
+fuzz: .venv/all.done ## many random streams against one that was seen at once, some minutes
+	HYPOTHESIS_PROFILE=nightly $(PY) -m pytest -m machine
 
 compare: .venv/notebooks.done ## all methods on MNIST, three seeds, beside the paper's table
 	$(PY) -m study.protocol mnist --seeds 3
