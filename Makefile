@@ -27,8 +27,8 @@ style: .venv/all.done
 
 coverage: .venv/all.done ## which lines of the core no test runs, the JIT off and on together
 	rm -f build/coverage*
-	NUMBA_DISABLE_JIT=1 $(PY) -m coverage run -m pytest $(PARALLEL) -m "not slow" $(LOOPS)
-	$(PY) -m coverage run -m pytest $(PARALLEL) -m "not slow"
+	NUMBA_DISABLE_JIT=1 $(PY) -m coverage run -m pytest -m "not slow" $(LOOPS)
+	$(PY) -m coverage run -m pytest -m "not slow" tests/test_hmoh*.py tests/test_kernels.py tests/test_metrics*.py tests/test_ridge.py
 	$(PY) -m coverage combine --quiet && $(PY) -m coverage report --show-missing
 
 fuzz: .venv/all.done ## many random streams against one that was seen at once, some minutes
@@ -52,15 +52,15 @@ site: .venv/pages.done ## build/site/: the notebooks as they are, as pages to re
 bench: .venv/all.done ## measure speed side by side with plain numpy and scikit-learn
 	$(PY) -m tools.bench
 
-mutants: .venv/all.done ## make the core wrong in some 300 places, and show what no test notices
-	$(PY) -m tools.mutate --resume
+mutants: .venv/all.done .venv/mutants.done ## make the core wrong in 200 places, and show what no test notices; ARGS="NUMBER SEED"
+	$(PY) -m tools.mutants $(ARGS)
 
 lab: .venv/all.done ## open the notebooks in JupyterLab
 	.venv/bin/jupyter lab --notebook-dir=.
 
 constraints: ## note the newest versions that the bounds allow; run make test before committing them
 	rm -rf .venv && $(PYTHON) -m venv .venv
-	$(call requirements,all) > .venv/all.txt
+	($(call requirements,all); $(call requirements,mutants)) > .venv/all.txt
 	.venv/bin/pip install --quiet --upgrade -r .venv/all.txt
 	.venv/bin/pip freeze > constraints.txt
 
@@ -68,10 +68,11 @@ clean: ## remove everything that make made
 	rm -rf .venv build .pytest_cache .hypothesis .ruff_cache
 	find . -type d \( -name __pycache__ -o -name .ipynb_checkpoints \) -prune -exec rm -rf {} +
 
-# The requirements of one extra (or of all) with those of the core, one per line.
+# The requirements of one extra (or of all but `mutants`) with those of the core, one per line.
 requirements = $(PYTHON) -c 'import sys, tomllib; p = tomllib.load(open("pyproject.toml", "rb"))["project"]; \
 	extras = p["optional-dependencies"]; \
-	print(*p["dependencies"], *sum(extras.values() if sys.argv[1] == "all" else [extras[sys.argv[1]]], []), sep="\n")' $(1)
+	extras["all"] = sum((extras[name] for name in extras if name != "mutants"), []); \
+	print(*p["dependencies"], *extras[sys.argv[1]], sep="\n")' $(1)
 
 .venv/%.done: pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit("Python %d.%d is too old; 3.11 or newer is needed: make PYTHON=python3.12 ..." \

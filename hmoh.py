@@ -19,7 +19,8 @@ Reading guide
 -------------
 1. `Codebook` gives every label its target code: Hadamard columns, alignment by LSH, votes.
 2. `_perceptron` is the learning rule. The comment above it shows the same loop in a few lines.
-3. `HMOH`, at the end, puts the two together. Its docstring explains every parameter.
+3. `HMOH`, at the end, puts the two together. Its docstring explains every parameter. A sample goes
+   from `partial_fit` by `_advance`, `_learn_waiting` and `HMOH._learn` to the loop.
 4. `OnlineHasher` is what all methods share. One idea carries it: check everything first, work on a
    copy of the state, replace the state as a whole. Skip it, and the input checks, at first reading.
 """
@@ -340,7 +341,7 @@ def _perceptron(Z, y, C, batch, t, W, V, S, n, growth, keep, steps, first_bit, l
                     for q in range(TILE):
                         c = C[y[i], k + q]
                         update[i - i0, q] = c if (f[q] > 0) != (c > 0) else 0
-                age = (done - n) % run
+                age = (done - n) % run  # steps since a run began; one of them begins at step n
                 weight = growth[age] if done >= n else np.float32(min(age, done))
                 for i in range(i0, i1):
                     for q in range(TILE):
@@ -450,7 +451,7 @@ def check_choice(value, name: str, choices: tuple) -> None:
 def check_features(X, n_features: int | None = None, name: str = "X") -> np.ndarray:
     """Return X as a finite (n, n_features) float32 array in C order, not copied if it is one.
 
-    kernels.py has the same function, because each file works alone.
+    kernels.py has a shorter one, because each file works alone.
     """
     if hasattr(X, "toarray"):
         raise TypeError(f"{name} is a sparse {type(X).__name__}; pass {name}.toarray().")
@@ -539,7 +540,7 @@ class State(SimpleNamespace):
     n_seen = 0
     waiting = ()  # pairs (X, y) that wait for the end of the warm-up, or of an update
     n_waiting = 0  # samples in them
-    maps = None  # the fitted feature maps, once learning has started
+    maps = None  # the fitted feature maps; None during the warm-up, [] if there are none
     n_mapped = None  # features that they make
     # `_new_state` adds settings, n_features, n_warmup, seed, and a lock that is held while arrays
     # are learned in place, or such arrays are read.
@@ -657,7 +658,8 @@ class OnlineHasher:
     def fit(self, X, y=None):
         """Forget everything, then learn from these samples in one pass.
 
-        An incomplete batch or warm-up at the end is learned from too.
+        Their labels are all there are, as if given as `classes`. An incomplete batch or warm-up at
+        the end is learned from too.
         """
         return self._advance(None, X, y, None, is_last=True)
 
@@ -715,6 +717,7 @@ class OnlineHasher:
     def close(self):
         """Learn from an incomplete batch or warm-up now, as `fit` does at its end."""
         state = State(**vars(self._fitted(is_warm=False)))
+        self._check_unchanged(state)
         if state.waiting:
             self._learn_waiting(state, is_last=True)
         self._state = state
@@ -1048,6 +1051,7 @@ class CodebookHasher(OnlineHasher):
         self._target_rows(state, self._check_y(state, labels, None, len(labels)))
         super()._fill(state, arrays)
         targets = _sign(state.targets)
+        del state.labels, state.targets  # the codebook has them
         state.book.table[:, : self.n_bits] = targets
         state.book._given = {target.tobytes() for target in targets[: len(state.book.columns)]}
 
@@ -1070,7 +1074,7 @@ class HMOH(CodebookHasher):
     codebook : {"random", "ordered", "spread"}
         How labels get their columns of the Hadamard matrix. "random" is what the paper says.
         "ordered" is what its published code does. "spread" is ours: the best of many random draws,
-        where the code length is not the order of the matrix.
+        where the code length is not the order of the matrix (of random codes on an open stream).
     ensemble : bool
         Average the perceptron over the stream (Sec. 3.7), or use its last state.
     memory : int, optional
@@ -1183,14 +1187,15 @@ class HMOH(CodebookHasher):
         arrays = (state.W, state.V, state.S, *state.forgetting, state.steps)
         learn = partial(_perceptron, *samples, *arrays)
         if in_place:
-            # A copy would take longer. What the loop learns and the rest of the state belong
-            # together, also for a signal handler and after a SIGINT. Python looks for signals after
-            # a call, so not between the lines under `try`, nor in those under `finally`.
+            # A copy would take longer. The state is published first and taken back if the loop did
+            # not run, so that W and the rest change together, also for a signal handler and after a
+            # SIGINT: Python looks for signals after a call, and so not between these lines.
             with state.lock:
                 try:
                     self._state = state
                     learn(0, len(state.W))
                 finally:
+                    state.functions = None
                     if state.steps[0] == t:
                         self._state = before
             return
@@ -1224,7 +1229,7 @@ class HMOH(CodebookHasher):
             factors = (1.0, float(age), 1.0, float(t)) if t < n else (rest, 1 - rest, rest, 1.0)
             if not state.settings["ensemble"]:
                 factors = (0.0, 1.0, 0.0, 1.0)
-            A = np.empty((self.n_bits, state.n_mapped), np.float32)
+            A = np.empty((state.book.n_bits, state.n_mapped), np.float32)
             _average(state.W, state.V, state.S, *factors, A)
             state.functions = A
         return A

@@ -120,7 +120,7 @@ class HadamardRidge(CodebookHasher):
         state.solution = {}
 
     def _closed(self, state: State) -> State:
-        """Return a state in whose sums the waiting samples are too."""
+        """Return a state whose sums include the waiting samples."""
         state = State(**vars(state))
         if state.waiting:
             self._learn_waiting(state, is_last=True)
@@ -142,8 +142,8 @@ class HadamardRidge(CodebookHasher):
         if state.n_learned == 0:
             raise NotFittedError("this blank model has seen no sample; pass some to partial_fit.")
         mean_square = np.trace(state.gram) / state.n_mapped or 1.0
-        gram = state.gram + self.ridge * mean_square * np.eye(state.n_mapped)
-        C = state.book.table[: len(state.sums), : self.n_bits].astype(np.float64)
+        gram = state.gram + state.settings["ridge"] * mean_square * np.eye(state.n_mapped)
+        C = state.book.table[: len(state.sums), : state.book.n_bits].astype(np.float64)
         return np.linalg.solve(gram, state.sums.T @ C).astype(np.float32)
 
     def _decide(self, state: State, Z: np.ndarray) -> np.ndarray:

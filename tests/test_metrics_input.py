@@ -5,7 +5,6 @@ import warnings
 import numpy as np
 import pytest
 
-import metrics
 from metrics import (
     HammingHistogram,
     hamming_histogram,
