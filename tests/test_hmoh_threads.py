@@ -236,7 +236,7 @@ def test_a_reader_beside_fit_and_single_samples_sees_whole_states():
     while not ends:
         reads.add(model.weights_.tobytes())
     writer.join()
-    assert reads <= known and len(reads) > 5
+    assert reads and reads <= known
 
 
 @needs_jit
