@@ -89,7 +89,7 @@ def test_learning_goes_on_from_a_file_exactly_where_it_stopped(name, n, tmp_path
     model.save(tmp_path / "model.npz")
     assert os.listdir(tmp_path) == ["model.npz"]
     loaded = HMOH.load(tmp_path / "model.npz", feature_map=maps())
-    for start, stop in [(n, n), (n, n + 1), (n + 1, 60), (0, 60)]:
+    for start, stop in [(n, n), (n, n + 1), (n + 1, n + 6), (n + 6, 60), (0, 60)]:
         for one in (model, loaded):
             if start < stop:
                 one.partial_fit(X[start:stop], y[start:stop])
@@ -392,6 +392,22 @@ def test_a_foreign_or_broken_archive_is_a_value_error(name, tmp_path):
     path.write_bytes(ARCHIVES[name](raw))
     assert path.read_bytes() != raw
     assert outcome(path, model, X, y, maps) == "refused"
+
+
+class Harm:
+    """What a pickle of it runs when it is read."""
+
+    def __reduce__(self):
+        return os.mkdir, (Harm.path,)
+
+
+@pytest.mark.parametrize("name", ["head", "model/W", "extra"])
+def test_code_in_a_file_is_not_run(name, tmp_path):
+    model, X, y, _, maps = phase("plain")
+    Harm.path = str(tmp_path / "harm")
+    write(tmp_path / "bad.npz", contents(model.fit(X, y)) | {name: np.array([Harm()], object)})
+    assert outcome(tmp_path / "bad.npz", model, X, y, maps) == "refused"
+    assert not os.path.exists(Harm.path)
 
 
 def test_a_memory_error_while_a_file_is_read_is_a_value_error(tmp_path, monkeypatch):

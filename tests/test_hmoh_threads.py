@@ -92,6 +92,18 @@ def test_learning_and_encoding_after_a_fork_agree():
         assert_array_equal(pool.apply_async(learn, (X, y)).get(timeout=60), expected)
 
 
+def test_a_model_whose_arrays_a_pool_of_processes_shares_read_only_learns_on():
+    X, y = stream()
+    model = HMOH(8, random_state=0).fit(X, y)
+    buffers = []
+    raw = pickle.dumps(model, protocol=5, buffer_callback=buffers.append)
+    shared = pickle.loads(raw, buffers=[bytes(buffer) for buffer in buffers])
+    for one in (model, shared):
+        one.partial_fit(-X[:1], y[:1]).partial_fit(X, y)
+    assert len(buffers) > 3
+    assert_same_state(model, shared)
+
+
 def test_joblib_workers_take_the_file_pasted_into_a_script(tmp_path):
     """As in a notebook cell, a worker has no module to import. All code is sent by cloudpickle."""
     script = """
@@ -150,19 +162,20 @@ def assert_reads_are_states(read, n_calls, n_reads, d=24, n_bits=24, **params):
     for i, call in enumerate(calls[1:], start=1):
         places.setdefault(read(twin.partial_fit(*call), probe), []).append(i)
     model = copy.copy(begin)
-    ends = []
+    done = [0]  # calls
     errors = []
 
     def write():
         try:
-            for i, call in enumerate(calls[1:]):
+            for i, call in enumerate(calls[1:], start=1):
                 model.partial_fit(*call)
-                # Now and then it waits for the reader, so that none is done before the other.
+                done[0] = i
+                # Now and then each waits for the other, so that none is done before the other.
                 while i % (n_calls // 20) == 0 and len(reads) < n_reads * i // n_calls:
                     time.sleep(1e-4)
         except BaseException as caught:
             errors.append(caught)
-        ends.append(True)
+        done[0] = n_calls
 
     writer = threading.Thread(target=write, daemon=True)
     interval = sys.getswitchinterval()
@@ -170,8 +183,10 @@ def assert_reads_are_states(read, n_calls, n_reads, d=24, n_bits=24, **params):
     reads = []
     try:
         writer.start()
-        while not ends or len(reads) < n_reads:
+        while done[0] < n_calls or len(reads) < n_reads:
             reads.append(read(model, probe))
+            while len(reads) > n_reads * (done[0] / n_calls + 0.1) and done[0] < n_calls:
+                time.sleep(1e-4)
         writer.join()
     finally:
         sys.setswitchinterval(interval)
@@ -223,6 +238,7 @@ def test_a_reader_beside_fit_and_single_samples_sees_whole_states():
 
     known = set(weights(HMOH(64, random_state=0)))
     model = HMOH(64, random_state=0).fit(X[:100], y[:100])
+    lock = model._state.lock
     ends = []
 
     def write():
@@ -237,6 +253,8 @@ def test_a_reader_beside_fit_and_single_samples_sees_whole_states():
         reads.add(model.weights_.tobytes())
     writer.join()
     assert reads and reads <= known
+    # A reader that waits for the lock while `fit` ends must not miss the next writer.
+    assert model._state.lock is lock
 
 
 @needs_jit
