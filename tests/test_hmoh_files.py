@@ -352,6 +352,7 @@ def test_damaged_bytes_are_refused_or_leave_a_model_that_works(tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.machine
 @may_leave_it_open
 def test_ten_thousand_damages_of_bytes(tmp_path):
     damage_randomly(10_000, tmp_path)

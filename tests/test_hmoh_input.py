@@ -331,7 +331,7 @@ def test_parameters_are_only_stored():
 
 def test_clone_gives_an_unfitted_equal():
     for maps in (None, RBF(8), [UnitLength(), RBF(8)], Concat([None, RBF(8)])):
-        model = HMOH(12, maps, codebook="spread", batch_size=3, warmup=20, random_state=4)
+        model = HMOH(12, maps, codebook="ordered", batch_size=3, warmup=20, random_state=4)
         model.fit(X0, Y0)
         twin = clone(model)
         assert repr(twin) == repr(model)

@@ -238,6 +238,6 @@ class Streams(RuleBasedStateMachine):
 few = settings(max_examples=6, suppress_health_check=list(HealthCheck))
 
 
-@pytest.mark.parametrize("seed", range(settings().max_examples * (1 if JIT_IS_OFF else 3)))
+@pytest.mark.parametrize("seed", range(settings().max_examples * (1 if JIT_IS_OFF else 6) // 2))
 def test_a_stream_is_learned_as_in_one_call_whatever_happens_on_the_way(seed):
     run_state_machine_as_test(lambda: Streams(seed), settings=few)

@@ -30,6 +30,7 @@ from helpers import (
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
+from sklearn.utils.validation import check_is_fitted
 
 from hmoh import HMOH, NotFittedError, OnlineHasher
 from kernels import RBF, Concat, UnitLength
@@ -163,7 +164,9 @@ def test_until_the_longest_warm_up_is_in_nothing_can_be_encoded():
                 use(X)
         for name in ("weights_", "targets_", "label_set_targets_", "feature_map_", "n_steps_"):
             assert not hasattr(model, name)
-    model.partial_fit(X[19:], y[19:])
+        with pytest.raises(ValueError):
+            check_is_fitted(model)
+    check_is_fitted(model.partial_fit(X[19:], y[19:]))
     first, rbf, last = model.feature_map_
     assert_array_equal(first.rows_, X[:20])
     assert_array_equal(rbf.anchors_, first.transform(X[:20]))

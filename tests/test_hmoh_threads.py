@@ -213,6 +213,7 @@ def test_a_reader_sees_the_states_between_calls_in_their_order(read, params):
 
 @needs_jit
 @pytest.mark.slow
+@pytest.mark.machine
 def test_a_hundred_thousand_reads_beside_as_many_updates():
     assert_reads_are_states(READS["transform"], 100_000, 100_000, d=8, n_bits=32, memory=50)
 
@@ -402,6 +403,7 @@ def test_a_sigint_finds_the_state_before_or_after_a_call(kind, n_signals):
 @needs_jit
 @needs_signals
 @pytest.mark.slow
+@pytest.mark.machine
 @pytest.mark.parametrize("kind", ["single", "block", "fit"])
 def test_a_hundred_sigints_find_states_before_or_after_a_call(kind):
     assert len(set(interrupt(kind, 100))) > (10 if kind == "single" else 1)
