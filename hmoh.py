@@ -1239,12 +1239,14 @@ class HMOH(CodebookHasher):
 
     def decision_function(self, X) -> np.ndarray:
         """Return the (n, n_bits) float32 values whose signs are the codes."""
-        return np.float32(self.learning_rate) * super().decision_function(X)
+        state = self._fitted()
+        return np.float32(state.settings["learning_rate"]) * super().decision_function(X)
 
     @property
     def weights_(self) -> np.ndarray:
         """Return the hash functions, (m, n_bits) float32: the average of W, or the last W."""
-        return np.float32(self.learning_rate) * self._functions(self._fitted()).T
+        state = self._fitted()
+        return np.float32(state.settings["learning_rate"]) * self._functions(state).T
 
     @property
     def n_steps_(self) -> int:
