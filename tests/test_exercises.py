@@ -1,5 +1,6 @@
 """Check the exercises: their notebooks, their solutions, and that checks catch wrong answers."""
 
+import ast
 import functools
 import json
 import re
@@ -37,7 +38,8 @@ each_exercise = pytest.mark.parametrize("path", SOURCES, ids=lambda path: path.s
 # Answers to the checks of NN_name are in tests/answers/NN_name.py. A cell begins with one of
 #     # %% wrong CHECK: PATTERN     the check fails with a message that matches PATTERN
 #     # %% right CHECK: TITLE       the check passes
-# and holds what a student writes instead of the solution.
+# and holds what a student writes instead of the solution. A cell of swap(OLD, NEW) is the last
+# whole answer above it, with OLD replaced by NEW.
 ANSWER = re.compile(r"# %% (?P<kind>wrong|right) (?P<check>[\w-]+): (?P<text>.+)")
 
 
@@ -54,10 +56,24 @@ def answers_of(path):
     """Return the answers to an exercise."""
     text = (ROOT / "tests" / "answers" / path.name).read_text(encoding="utf-8")
     found = []
+    whole = ""
     for cell in re.split(r"^(?=# %%)", text, flags=re.MULTILINE)[1:]:
         header, _, source = cell.partition("\n")
+        if source.startswith("swap("):
+            source = swapped(whole, source)
+        else:
+            whole = source
         found.append(Answer(*ANSWER.fullmatch(header).groups(), source))
     return found
+
+
+def swapped(answer, swaps):
+    """Return an answer with the texts of all calls swap(OLD, NEW) replaced."""
+    for call in ast.parse(swaps).body:
+        old, new = map(ast.literal_eval, call.value.args)
+        assert answer.count(old) == 1, f"{old!r} is not there once:\n{answer}"
+        answer = answer.replace(old, new)
+    return answer
 
 
 def parts_of(path, kind):

@@ -1,25 +1,36 @@
 """Answers of students to the checks of 01_sylvester. The format is in test_exercises.py."""
 
 
-# %% wrong sylvester: sylvester\(1\) is \[\[1, 1\], \[-1, 1\]\].*only the lower right block
+# %% right sylvester: Kronecker products
 def sylvester(k):
     H = np.array([[1]])
     for _ in range(k):
-        H = np.block([[H, H], [-H, H]])
+        H = np.kron([[1, 1], [1, -1]], H)
     return H
+
+
+# %% wrong sylvester: sylvester\(1\) is \[\[1, 1\], \[-1, 1\]\].*only the lower right block
+swap("H = np.kron([[1, 1], [1, -1]], H)", "H = np.block([[H, H], [-H, H]])")
+
+# %% wrong sylvester: k is the number of doublings, not the order
+swap("for _ in range(k):", "while len(H) < k:")
+swap("H = np.kron([[1, 1], [1, -1]], H)", "H = np.block([[H, H], [H, -H]])")
+
+# %% wrong sylvester: integer array is needed
+swap("H = np.array([[1]])", "H = np.ones((1, 1))")
+swap("H = np.kron([[1, 1], [1, -1]], H)", "H = np.block([[H, H], [H, -H]])")
+
+# %% wrong sylvester: only \+1 and -1 are allowed
+swap("H = np.kron([[1, 1], [1, -1]], H)", "H = np.block([[H, H], [H, 1 - H]])")
+
+# %% wrong sylvester: a Hadamard matrix, but not Sylvester's
+swap("for _ in range(k):", "for step in range(k):")
+swap("kron([[1, 1], [1, -1]], H", "block([[H, H], [H, -H]] if step == 0 else [[H, -H], [H, H]]")
 
 
 # %% wrong sylvester: only the lower right block has a minus sign
 def sylvester(k):
     return np.ones((2**k, 2**k), int)
-
-
-# %% wrong sylvester: k is the number of doublings, not the order
-def sylvester(k):
-    H = np.array([[1]])
-    while len(H) < k:
-        H = np.block([[H, H], [H, -H]])
-    return H
 
 
 # %% wrong sylvester: every block is the whole matrix of the step before
@@ -32,41 +43,9 @@ def sylvester(k):
     return H
 
 
-# %% wrong sylvester: integer array is needed
-def sylvester(k):
-    H = np.ones((1, 1))
-    for _ in range(k):
-        H = np.block([[H, H], [H, -H]])
-    return H
-
-
 # %% wrong sylvester: hmoh.hadamard does the whole task
 def sylvester(k):
     return hadamard(2**k)
-
-
-# %% wrong sylvester: only \+1 and -1 are allowed
-def sylvester(k):
-    H = np.array([[1]])
-    for _ in range(k):
-        H = np.block([[H, H], [H, 1 - H]])
-    return H
-
-
-# %% wrong sylvester: a Hadamard matrix, but not Sylvester's
-def sylvester(k):
-    H = np.array([[1]])
-    for step in range(k):
-        H = np.block([[H, H], [H, -H]] if step == 0 else [[H, -H], [H, H]])
-    return H
-
-
-# %% right sylvester: Kronecker products
-def sylvester(k):
-    H = np.array([[1]])
-    for _ in range(k):
-        H = np.kron([[1, 1], [1, -1]], H)
-    return H
 
 
 # %% right sylvester: recursion, bytes
@@ -87,45 +66,40 @@ def sylvester(k):
     return rows
 
 
-# %% wrong entry: the exponent i j of Eq. 8, the misprint
+# %% right entry: text of the binary number
 def entry(i, j):
-    return (-1) ** (i * j)
+    return (-1) ** format(i & j, "b").count("1")
 
+
+# %% wrong entry: the exponent i j of Eq. 8, the misprint
+swap('return (-1) ** format(i & j, "b").count("1")', "return (-1) ** (i * j)")
 
 # %% wrong entry: an entry is \+1 or -1
-def entry(i, j):
-    return (i & j).bit_count() % 2
+swap('return (-1) ** format(i & j, "b").count("1")', "return (i & j).bit_count() % 2")
+
+# %% wrong entry: where i or j has a 1
+swap('return (-1) ** format(i & j, "b").count("1")', "return (-1) ** (i | j).bit_count()")
+
+# %% wrong entry: the places where they differ
+swap('return (-1) ** format(i & j, "b").count("1")', 'return (-1) ** bin(i ^ j).count("1")')
+
+# %% wrong entry: the number of ones of i by that of j
+swap('format(i & j, "b").count("1"', "(i.bit_count() * j.bit_count()")
+
+# %% wrong entry: the opposite
+swap('return (-1) ** format(i & j, "b").count("1")', "return 1 if (i & j).bit_count() % 2 else -1")
+
+# %% wrong entry: counted from 0, so subtract nothing
+swap('format(i & j, "b").count("1"', "((i - 1) & (j - 1)).bit_count(")
+
+# %% wrong entry: hmoh.hadamard does the whole task
+swap('(-1) ** format(i & j, "b").count("1")', "hadamard(2 ** max(i, j).bit_length())[i, j]")
 
 
 # %% wrong entry: an entry is \+1 or -1.*unsigned bytes
 def entry(i, j):
     odd = np.array([(i & j).bit_count() % 2], np.uint8)
     return (1 - 2 * odd)[0]
-
-
-# %% wrong entry: where i or j has a 1
-def entry(i, j):
-    return (-1) ** (i | j).bit_count()
-
-
-# %% wrong entry: the places where they differ
-def entry(i, j):
-    return (-1) ** bin(i ^ j).count("1")
-
-
-# %% wrong entry: the number of ones of i by that of j
-def entry(i, j):
-    return (-1) ** (i.bit_count() * j.bit_count())
-
-
-# %% wrong entry: the opposite
-def entry(i, j):
-    return 1 if (i & j).bit_count() % 2 else -1
-
-
-# %% wrong entry: counted from 0, so subtract nothing
-def entry(i, j):
-    return (-1) ** ((i - 1) & (j - 1)).bit_count()
 
 
 # %% wrong entry: right below 64.*count all places, however many
@@ -140,11 +114,6 @@ def entry(i, j):
     return sylvester(k)[i, j]
 
 
-# %% wrong entry: hmoh.hadamard does the whole task
-def entry(i, j):
-    return hadamard(2 ** max(i, j).bit_length())[i, j]
-
-
 # %% wrong entry: in binary i is 10 and j is 11; number of places with a 1 in both: 1
 def entry(i, j):
     return -1 if i & j & 1 or (i == j != 0 and (i & j).bit_count() % 2) else 1
@@ -156,11 +125,6 @@ def entry(i, j):
         return 1
     sign = -1 if i % 2 and j % 2 else 1
     return sign * entry(i // 2, j // 2)
-
-
-# %% right entry: text of the binary number
-def entry(i, j):
-    return (-1) ** format(i & j, "b").count("1")
 
 
 # %% right entry: clear the last one
@@ -178,49 +142,45 @@ def entry(i, j):
     return float(np.prod([-1.0 if digit == "1" else 1.0 for digit in bin(i & j)[2:]]))
 
 
-# %% wrong distances: overflow: int8 holds at most 127
+# %% right distances: floats
 def distances(C):
-    return (len(C) - C.T @ C) // 2
-
-
-# %% wrong distances: overflow: int8 holds at most 127
-def distances(C):
-    # Overflows only from 128 places on.
-    return (len(C) - (C.T @ C).astype(int)) // 2
+    C = C.astype(float)
+    return (C.shape[0] - C.T @ C) / 2
 
 
 # %% wrong distances: overflow: int8 holds at most 127
-def distances(C):
-    ones = (C > 0).astype(np.uint8)
-    return ones.T @ (1 - ones) + (1 - ones).T @ ones
+swap("C = C.astype(float)\n    return (C.shape[0] - C.T @ C) / 2", "return (len(C) - C.T @ C) // 2")
 
+# %% wrong distances: overflow: int8 holds at most 127
+swap("C = C.astype(float)", "# Overflows only from 128 places on.")
+swap("return (C.shape[0] - C.T @ C) / 2", "return (len(C) - (C.T @ C).astype(int)) // 2")
+
+# %% wrong distances: overflow: int8 holds at most 127
+swap("C = C.astype(float)", "ones = (C > 0).astype(np.uint8)")
+swap("return (C.shape[0] - C.T @ C) / 2", "return ones.T @ (1 - ones) + (1 - ones).T @ ones")
 
 # %% wrong distances: codes are the columns
-def distances(C):
-    C = C.astype(int)
-    return (C.shape[1] - C @ C.T) // 2
-
+swap("C = C.astype(float)", "C = C.astype(int)")
+swap("return (C.shape[0] - C.T @ C) / 2", "return (C.shape[1] - C @ C.T) // 2")
 
 # %% wrong distances: these are inner products
-def distances(C):
-    return C.T.astype(int) @ C
-
+swap("C = C.astype(float)\n    return (C.shape[0] - C.T @ C) / 2", "return C.T.astype(int) @ C")
 
 # %% wrong distances: twice the distance
-def distances(C):
-    C = C.astype(int)
-    return len(C) - C.T @ C
-
+swap("C = C.astype(float)", "C = C.astype(int)")
+swap("return (C.shape[0] - C.T @ C) / 2", "return len(C) - C.T @ C")
 
 # %% wrong distances: counts the places that are equal
-def distances(C):
-    C = C.astype(int)
-    return (len(C) + C.T @ C) // 2
+swap("C = C.astype(float)", "C = C.astype(int)")
+swap("return (C.shape[0] - C.T @ C) / 2", "return (len(C) + C.T @ C) // 2")
 
+# %% right distances: squared Euclidean distance
+swap("C = C.astype(float)", "points = C.T.astype(int)")
+swap("C.shape[0] - C.T @ C) / 2", "(points[:, None] - points[None]) ** 2).sum(axis=2) // 4")
 
-# %% wrong distances: has shape \(3, 5\)
-def distances(C):
-    return (C.T[:, :, None] != C.T[:, None, :]).sum(axis=1)
+# %% right distances: einsum
+swap("C = C.astype(float)", 'inner = np.einsum("ka,kb->ab", C, C, dtype=np.int64)')
+swap("return (C.shape[0] - C.T @ C) / 2", "return (C.shape[0] - inner) // 2")
 
 
 # %% right distances: comparison, no product
@@ -228,16 +188,8 @@ def distances(C):
     return (C[:, :, None] != C[:, None, :]).sum(axis=0)
 
 
-# %% right distances: floats
-def distances(C):
-    C = C.astype(float)
-    return (C.shape[0] - C.T @ C) / 2
-
-
-# %% right distances: squared Euclidean distance
-def distances(C):
-    points = C.T.astype(int)
-    return ((points[:, None] - points[None]) ** 2).sum(axis=2) // 4
+# %% wrong distances: has shape \(3, 5\)
+swap("[:, :, None] != C[:, None, :]).sum(axis=0", ".T[:, :, None] != C.T[:, None, :]).sum(axis=1")
 
 
 # %% right distances: loops and lists
@@ -246,45 +198,31 @@ def distances(C):
     return [[sum(x != y for x, y in zip(a, b)) for b in columns] for a in columns]
 
 
-# %% right distances: einsum
-def distances(C):
-    inner = np.einsum("ka,kb->ab", C, C, dtype=np.int64)
-    return (C.shape[0] - inner) // 2
-
-
-# %% wrong plotkin: this is the bound itself; round it down
+# %% right plotkin: what the next ones change
 def plotkin(L, r):
-    return r * L / (2 * (L - 1))
-
-
-# %% wrong plotkin: the number of pairs has L - 1, not L
-def plotkin(L, r):
-    return r * L // (2 * L)
-
-
-# %% wrong plotkin: this is rounded up
-def plotkin(L, r):
-    return -(-r * L // (2 * (L - 1)))
-
-
-# %% wrong plotkin: rounded up or to the nearest
-def plotkin(L, r):
-    return round(r * L / (2 * (L - 1)))
-
-
-# %% wrong plotkin: the first argument is the number of codes
-def plotkin(r, L):
     return r * L // (2 * (L - 1))
 
 
-# %% wrong plotkin: note the brackets
-def plotkin(L, r):
-    return r * L // 2 * (L - 1)
+# %% wrong plotkin: this is the bound itself; round it down
+swap("return r * L // (2 * (L - 1))", "return r * L / (2 * (L - 1))")
 
+# %% wrong plotkin: the number of pairs has L - 1, not L
+swap("return r * L // (2 * (L - 1))", "return r * L // (2 * L)")
+
+# %% wrong plotkin: this is rounded up
+swap("return r * L // (2 * (L - 1))", "return -(-r * L // (2 * (L - 1)))")
+
+# %% wrong plotkin: rounded up or to the nearest
+swap("return r * L // (2 * (L - 1))", "return round(r * L / (2 * (L - 1)))")
+
+# %% wrong plotkin: the first argument is the number of codes
+swap("def plotkin(L, r):", "def plotkin(r, L):")
+
+# %% wrong plotkin: note the brackets
+swap("return r * L // (2 * (L - 1))", "return r * L // 2 * (L - 1)")
 
 # %% wrong plotkin: round r L / \(2 \(L - 1\)\) down
-def plotkin(L, r):
-    return r // 2 * L // (L - 1)
+swap("return r * L // (2 * (L - 1))", "return r // 2 * L // (L - 1)")
 
 
 # %% right plotkin: floor of a float

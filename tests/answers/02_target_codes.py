@@ -10,24 +10,28 @@ def order(r, L):
 
 
 # %% wrong order: 8 columns are too few for 10 classes
-def order(r, L):
-    n = 2
-    while n < r and n < L:
-        n *= 2
-    return n
-
+swap("while n < r:", "while n < r and n < L:")
 
 # %% wrong order: a column of 16 places is too short for 48 bits
+swap("while n < r:", "while n < L:")
+
+# %% wrong order: 16 is smaller and large enough
+swap("while n < r:", "while n <= r or n <= L:")
+
+
+# %% right order: bit length
 def order(r, L):
-    n = 2
-    while n < L:
-        n *= 2
-    return n
+    return max(2, 1 << (max(r, L) - 1).bit_length())
 
 
 # %% wrong order: only 2, 4, 8, ... are orders
-def order(r, L):
-    return max(r, L)
+swap("return max(2, 1 << (max(r, L) - 1).bit_length())", "return max(r, L)")
+
+# %% wrong order: order\(1, 1\) = 1.*only 2, 4, 8, ... are orders here, as k starts at 1
+swap("max(2, 1 << (max(r, L) - 1).bit_length(", "2 ** int(np.ceil(np.log2(max(r, L))")
+
+# %% right order: logarithm
+swap("max(2, 1 << (max(r, L) - 1).bit_length(", "2 ** max(1, int(np.ceil(np.log2(max(r, L)))")
 
 
 # %% wrong order: this is k; the order is 2\*\*k = 16
@@ -36,29 +40,6 @@ def order(r, L):
     while 2**k < max(r, L):
         k += 1
     return k
-
-
-# %% wrong order: order\(1, 1\) = 1.*only 2, 4, 8, ... are orders here, as k starts at 1
-def order(r, L):
-    return 2 ** int(np.ceil(np.log2(max(r, L))))
-
-
-# %% wrong order: 16 is smaller and large enough
-def order(r, L):
-    n = 2
-    while n <= r or n <= L:
-        n *= 2
-    return n
-
-
-# %% right order: bit length
-def order(r, L):
-    return max(2, 1 << (max(r, L) - 1).bit_length())
-
-
-# %% right order: logarithm
-def order(r, L):
-    return 2 ** max(1, int(np.ceil(np.log2(max(r, L)))))
 
 
 # %% right order: first that fits
@@ -71,45 +52,37 @@ def order(r, L, n=2):
     return n if n >= max(r, L) else order(r, L, 2 * n)
 
 
-# %% wrong align: sign\(0\) is 0
+# %% right align: the transposed product
 def align(C, W):
-    return np.sign(C.T @ W)
+    return np.where((W.T @ C).T > 0, 1, -1).astype(np.int8)
 
+
+# %% wrong align: sign\(0\) is 0
+swap("return np.where((W.T @ C).T > 0, 1, -1).astype(np.int8)", "return np.sign(C.T @ W)")
 
 # %% wrong align: sign\(0\) is 1
-def align(C, W):
-    return np.where(C.T @ W >= 0, 1, -1)
-
+swap("(W.T @ C).T > 0, 1, -1).astype(np.int8", "C.T @ W >= 0, 1, -1")
 
 # %% wrong align: shape \(8, 10\).*a row for each class
-def align(C, W):
-    return np.where(W.T @ C > 0, 1, -1)
+swap("(W.T @ C).T > 0, 1, -1).astype(np.int8", "W.T @ C > 0, 1, -1")
+
+# %% wrong align: only \+1 and -1 are allowed
+swap("return np.where((W.T @ C).T > 0, 1, -1).astype(np.int8)", "return C.T @ W > 0")
+
+# %% wrong align: only \+1 and -1 are allowed
+swap("return np.where((W.T @ C).T > 0, 1, -1).astype(np.int8)", "return C.T @ W")
+
+# %% wrong align: the opposite of Eq. 11
+swap("(W.T @ C).T > 0, 1, -1).astype(np.int8", "C.T @ W > 0, -1, 1")
+
+# %% wrong align: without rounding
+swap("W.T @ C).T > 0, 1, -1).astype(np.int8", "C.T @ W).astype(int) > 0, 1, -1")
 
 
 # %% wrong align: reshape does not turn columns into rows
 def align(C, W):
     T = np.where(W.T @ C > 0, 1, -1)
     return T.reshape(C.shape[1], W.shape[1])
-
-
-# %% wrong align: only \+1 and -1 are allowed
-def align(C, W):
-    return C.T @ W > 0
-
-
-# %% wrong align: only \+1 and -1 are allowed
-def align(C, W):
-    return C.T @ W
-
-
-# %% wrong align: the opposite of Eq. 11
-def align(C, W):
-    return np.where(C.T @ W > 0, -1, 1)
-
-
-# %% wrong align: without rounding
-def align(C, W):
-    return np.where((C.T @ W).astype(int) > 0, 1, -1)
 
 
 # %% right align: loops
@@ -120,11 +93,6 @@ def align(C, W):
             if W[:, k] @ C[:, label] > 0:
                 T[label, k] = 1
     return T
-
-
-# %% right align: the transposed product
-def align(C, W):
-    return np.where((W.T @ C).T > 0, 1, -1).astype(np.int8)
 
 
 # %% right align: arithmetic with bools
@@ -143,9 +111,22 @@ def probability_of_balance(r):
     return comb(n, n // 2) / 2**n
 
 
-# %% wrong balance: the Gaussian that approximates it; the binomial
+# %% right balance: product of odd over even
 def probability_of_balance(r):
-    return 1 / np.sqrt(2 * np.pi * r / 4)
+    return prod((2 * k - 1) / (2 * k) for k in range(1, r // 2 + 1))
+
+
+# %% wrong balance: the Gaussian that approximates it; the binomial
+swap("prod((2 * k - 1) / (2 * k) for k in range(1, r // 2 + 1)", "1 / np.sqrt(2 * np.pi * r / 4")
+
+# %% wrong balance: divide by the number of all codes
+swap("return prod((2 * k - 1) / (2 * k) for k in range(1, r // 2 + 1))", "return comb(r, r // 2)")
+
+# %% wrong balance: the probability of one code; multiply
+swap("prod((2 * k - 1) / (2 * k) for k in range(1, r // 2 + 1)", "0.5 ** (r // 2) * 0.5 ** (r // 2")
+
+# %% wrong balance: count the balanced codes among all codes
+swap("return prod((2 * k - 1) / (2 * k) for k in range(1, r // 2 + 1))", "return 0.5")
 
 
 # %% wrong balance: the Gaussian that approximates it, between
@@ -156,35 +137,15 @@ def probability_of_balance(r):
     return sums.cdf(r / 2 + 0.5) - sums.cdf(r / 2 - 0.5)
 
 
-# %% wrong balance: divide by the number of all codes
-def probability_of_balance(r):
-    return comb(r, r // 2)
-
-
 # %% wrong balance: at most half of the bits, not exactly half
 def probability_of_balance(r):
     return sum(comb(r, k) for k in range(r // 2 + 1)) / 2**r
-
-
-# %% wrong balance: the probability of one code; multiply
-def probability_of_balance(r):
-    return 0.5 ** (r // 2) * 0.5 ** (r // 2)
-
-
-# %% wrong balance: count the balanced codes among all codes
-def probability_of_balance(r):
-    return 0.5
 
 
 # %% wrong balance: count the balanced codes among all codes
 def probability_of_balance(r):
     rng = np.random.default_rng(0)
     return np.mean((rng.random((4000, r)) < 0.5).sum(axis=1) == r // 2)
-
-
-# %% right balance: product of odd over even
-def probability_of_balance(r):
-    return prod((2 * k - 1) / (2 * k) for k in range(1, r // 2 + 1))
 
 
 # %% right balance: logarithms of factorials
@@ -221,53 +182,34 @@ def collision(r, L):
 
 
 # %% wrong collision: the sum over all pairs \(the union bound\)
-def collision(r, L):
-    return sum(range(L)) / 2**r
-
+swap("return min(1, L * (L - 1) / 2 / 2**r)", "return sum(range(L)) / 2**r")
 
 # %% wrong collision: an approximation
-def collision(r, L):
-    return 1 - np.exp(-L * (L - 1) / 2 ** (r + 1))
-
+swap("return min(1, L * (L - 1) / 2 / 2**r)", "return 1 - np.exp(-L * (L - 1) / 2 ** (r + 1))")
 
 # %% wrong collision: takes the pairs as independent
-def collision(r, L):
-    return 1 - (1 - 1 / 2**r) ** comb(L, 2)
-
+swap("return min(1, L * (L - 1) / 2 / 2**r)", "return 1 - (1 - 1 / 2**r) ** comb(L, 2)")
 
 # %% wrong collision: the probability that all differ
-def collision(r, L):
-    return prod((2**r - i) / 2**r for i in range(L))
-
+swap("return min(1, L * (L - 1) / 2 / 2**r)", "return prod((2**r - i) / 2**r for i in range(L))")
 
 # %% wrong collision: one factor is missing
-def collision(r, L):
-    return 1 - prod((2**r - i) / 2**r for i in range(1, L - 1))
-
+swap("min(1, L * (L - 1) / 2 / 2**r", "1 - prod((2**r - i) / 2**r for i in range(1, L - 1)")
 
 # %% wrong collision: one factor is too many
-def collision(r, L):
-    return 1 - prod((2**r - i) / 2**r for i in range(L + 1))
-
+swap("min(1, L * (L - 1) / 2 / 2**r", "1 - prod((2**r - i) / 2**r for i in range(L + 1)")
 
 # %% wrong collision: there are 2\*\*r codes, not 2 r
-def collision(r, L):
-    return 1 - prod((2 * r - i) / (2 * r) for i in range(L))
-
+swap("min(1, L * (L - 1) / 2 / 2**r", "1 - prod((2 * r - i) / (2 * r) for i in range(L)")
 
 # %% wrong collision: there are 2\*\*r codes, not r\*\*2
-def collision(r, L):
-    return 1 - prod((r**2 - i) / r**2 for i in range(L))
-
+swap("min(1, L * (L - 1) / 2 / 2**r", "1 - prod((r**2 - i) / r**2 for i in range(L)")
 
 # %% wrong collision: this is for two codes
-def collision(r, L):
-    return 1 / 2**r
-
+swap("return min(1, L * (L - 1) / 2 / 2**r)", "return 1 / 2**r")
 
 # %% wrong collision: the birthday problem
-def collision(r, L):
-    return 1 - prod((2**r - i) / 2**r for i in range(L - 4))
+swap("min(1, L * (L - 1) / 2 / 2**r", "1 - prod((2**r - i) / 2**r for i in range(L - 4)")
 
 
 # %% right collision: factorials

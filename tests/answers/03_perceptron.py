@@ -1,15 +1,34 @@
 """Answers of students to the checks of 03_perceptron. The format is in test_exercises.py."""
 
 
-# %% wrong perceptron: where the bit is right, as the paper prints it
+# %% right perceptron: what the next ones change
 def perceptron(Z, y, C, rate=1.0):
     W = np.zeros((C.shape[1], Z.shape[1]), np.float32)
     for i in range(len(Z)):
         for k in range(C.shape[1]):
             c = C[y[i], k]
-            if (W[k] @ Z[i] > 0) == (c > 0):
+            if (W[k] @ Z[i] > 0) != (c > 0):
                 W[k] += rate * c * Z[i]
     return W
+
+
+# %% wrong perceptron: where the bit is right, as the paper prints it
+swap("if (W[k] @ Z[i] > 0) != (c > 0):", "if (W[k] @ Z[i] > 0) == (c > 0):")
+
+# %% wrong perceptron: np.sign\(0\) is 0, no bit
+swap("if (W[k] @ Z[i] > 0) != (c > 0):", "if np.sign(W[k] @ Z[i]) != c:")
+
+# %% wrong perceptron: you subtract c z
+swap("W[k] += rate * c * Z[i]", "W[k] -= rate * c * Z[i]")
+
+# %% wrong perceptron: the last sample is left out
+swap("for i in range(len(Z)):", "for i in range(len(Z) - 1):")
+
+# %% wrong perceptron: the target of sample i is C\[y\[i\]\]
+swap("c = C[y[i], k]", "c = C[i, k]")
+
+# %% wrong perceptron: loops go over all len\(Z\) samples and all
+swap("for k in range(C.shape[1]):", "for k in range(2):")
 
 
 # %% wrong perceptron: at every sample, right or wrong
@@ -32,25 +51,19 @@ def perceptron(Z, y, C, rate=1.0):
     return W
 
 
-# %% wrong perceptron: np.sign\(0\) is 0, no bit
-def perceptron(Z, y, C, rate=1.0):
-    W = np.zeros((C.shape[1], Z.shape[1]), np.float32)
-    for i in range(len(Z)):
-        for k in range(C.shape[1]):
-            c = C[y[i], k]
-            if np.sign(W[k] @ Z[i]) != c:
-                W[k] += rate * c * Z[i]
-    return W
-
-
-# %% wrong perceptron: all bits if one of them is wrong
+# %% right perceptron: all bits of a sample at once
 def perceptron(Z, y, C, rate=1.0):
     W = np.zeros((C.shape[1], Z.shape[1]), np.float32)
     for z, label in zip(Z, y):
         c = C[label]
-        if ((W @ z > 0) != (c > 0)).any():
-            W += rate * np.outer(c, z)
+        wrong = (W @ z > 0) != (c > 0)
+        W[wrong] += rate * np.outer(c, z)[wrong]
     return W
+
+
+# %% wrong perceptron: all bits if one of them is wrong
+swap("wrong = (W @ z > 0) != (c > 0)", "if ((W @ z > 0) != (c > 0)).any():")
+swap("W[wrong] += rate * np.outer(c, z)[wrong]", "    W += rate * np.outer(c, z)")
 
 
 # %% wrong perceptron: without its factor c
@@ -63,89 +76,33 @@ def perceptron(Z, y, C, rate=1.0):
     return W
 
 
-# %% wrong perceptron: you subtract c z
-def perceptron(Z, y, C, rate=1.0):
-    W = np.zeros((C.shape[1], Z.shape[1]), np.float32)
-    for i in range(len(Z)):
-        for k in range(C.shape[1]):
-            c = C[y[i], k]
-            if (W[k] @ Z[i] > 0) != (c > 0):
-                W[k] -= rate * c * Z[i]
-    return W
-
-
-# %% wrong perceptron: the last sample is left out
-def perceptron(Z, y, C, rate=1.0):
-    W = np.zeros((C.shape[1], Z.shape[1]), np.float32)
-    for i in range(len(Z) - 1):
-        for k in range(C.shape[1]):
-            c = C[y[i], k]
-            if (W[k] @ Z[i] > 0) != (c > 0):
-                W[k] += rate * c * Z[i]
-    return W
-
-
-# %% wrong perceptron: the target of sample i is C\[y\[i\]\]
-def perceptron(Z, y, C, rate=1.0):
-    W = np.zeros((C.shape[1], Z.shape[1]), np.float32)
-    for i in range(len(Z)):
-        for k in range(C.shape[1]):
-            c = C[i, k]
-            if (W[k] @ Z[i] > 0) != (c > 0):
-                W[k] += rate * c * Z[i]
-    return W
-
-
 # %% wrong perceptron: all products are taken with W = 0
 def perceptron(Z, y, C, rate=1.0):
     wrong = C[y] > 0
     return (rate * (C[y] * wrong).T @ Z).astype(np.float32)
 
 
-# %% wrong perceptron: \(r, m\) = \(2, 3\) is needed
+# %% right perceptron: what the next ones change
 def perceptron(Z, y, C, rate=1.0):
-    W = np.zeros((Z.shape[1], C.shape[1]), np.float32)
+    W = np.zeros((C.shape[1], Z.shape[1]), np.float32)
     for z, label in zip(Z, y):
         c = C[label]
-        W += rate * np.outer(z, c * ((z @ W > 0) != (c > 0)))
+        W += rate * np.outer(c * ((W @ z > 0) != (c > 0)), z)
     return W
 
+
+# %% wrong perceptron: \(r, m\) = \(2, 3\) is needed
+swap("C.shape[1], Z", "Z.shape[1], C")
+swap("c * ((W @ z > 0) != (c > 0)), z", "z, c * ((z @ W > 0) != (c > 0))")
 
 # %% wrong perceptron: returns nothing
-def perceptron(Z, y, C, rate=1.0):
-    W = np.zeros((C.shape[1], Z.shape[1]), np.float32)
-    for z, label in zip(Z, y):
-        c = C[label]
-        W += rate * np.outer(c * ((W @ z > 0) != (c > 0)), z)
-
+swap("return W", "")
 
 # %% wrong perceptron: float32 is needed
-def perceptron(Z, y, C, rate=1.0):
-    W = np.zeros((C.shape[1], Z.shape[1]))
-    for z, label in zip(Z, y):
-        c = C[label]
-        W += rate * np.outer(c * ((W @ z > 0) != (c > 0)), z)
-    return W
-
+swap("W = np.zeros((C.shape[1], Z.shape[1]), np.float32)", "W = np.zeros((C.shape[1], Z.shape[1]))")
 
 # %% wrong perceptron: rate is not used
-def perceptron(Z, y, C, rate=1.0):
-    W = np.zeros((C.shape[1], Z.shape[1]), np.float32)
-    for z, label in zip(Z, y):
-        c = C[label]
-        W += np.outer(c * ((W @ z > 0) != (c > 0)), z)
-    return W
-
-
-# %% wrong perceptron: loops go over all len\(Z\) samples and all
-def perceptron(Z, y, C, rate=1.0):
-    W = np.zeros((C.shape[1], Z.shape[1]), np.float32)
-    for i in range(len(Z)):
-        for k in range(2):
-            c = C[y[i], k]
-            if (W[k] @ Z[i] > 0) != (c > 0):
-                W[k] += rate * c * Z[i]
-    return W
+swap("rate * np.", "np.")
 
 
 # %% wrong perceptron: rounded to whole numbers
@@ -155,16 +112,6 @@ def perceptron(Z, y, C, rate=1.0):
         c = C[label]
         f = (W @ z).astype(int)
         W += np.float32(rate) * np.outer(c * ((f > 0) != (c > 0)), z)
-    return W
-
-
-# %% right perceptron: all bits of a sample at once
-def perceptron(Z, y, C, rate=1.0):
-    W = np.zeros((C.shape[1], Z.shape[1]), np.float32)
-    for z, label in zip(Z, y):
-        c = C[label]
-        wrong = (W @ z > 0) != (c > 0)
-        W[wrong] += rate * np.outer(c, z)[wrong]
     return W
 
 
@@ -222,18 +169,24 @@ def wrong_bits(rate):
     return (W1 != W2).sum()
 
 
+# %% wrong rate: count with sum\(\), not mean\(\)
+swap("targets, 1.0", "targets")
+swap("(W1 != W2).sum(", "np.mean((features[-1000:] @ W1.T > 0) != (features[-1000:] @ W2.T > 0)")
+
+# %% wrong rate: the first 1,000 samples, not the last
+swap("targets, 1.0", "targets")
+swap("(W1 != W2)", "((features[:1000] @ W1.T > 0) != (features[:1000] @ W2.T > 0))")
+
+# %% wrong rate: the codes of all samples are compared
+swap("targets, 1.0", "targets")
+swap("return (W1 != W2).sum()", "return np.sum((features @ W1.T > 0) != (features @ W2.T > 0))")
+
+
 # %% wrong rate: the number of bits that differ from the targets
 def wrong_bits(rate):
     W = perceptron(features[:600], labels[:600], targets, rate)
     codes = features[-1000:] @ W.T > 0
     return (codes != (targets[labels[-1000:]] > 0)).sum()
-
-
-# %% wrong rate: count with sum\(\), not mean\(\)
-def wrong_bits(rate):
-    W1 = perceptron(features[:600], labels[:600], targets)
-    W2 = perceptron(features[:600], labels[:600], targets, rate)
-    return np.mean((features[-1000:] @ W1.T > 0) != (features[-1000:] @ W2.T > 0))
 
 
 # %% wrong rate: this counts codes, but a code has 16 bits
@@ -244,25 +197,11 @@ def wrong_bits(rate):
     return int(differ.any(axis=1).sum())
 
 
-# %% wrong rate: the first 1,000 samples, not the last
-def wrong_bits(rate):
-    W1 = perceptron(features[:600], labels[:600], targets)
-    W2 = perceptron(features[:600], labels[:600], targets, rate)
-    return ((features[:1000] @ W1.T > 0) != (features[:1000] @ W2.T > 0)).sum()
-
-
 # %% wrong rate: learned from all samples, not from the first 600
 def wrong_bits(rate):
     W1 = perceptron(features, labels, targets)
     W2 = perceptron(features, labels, targets, rate)
     return ((features[-1000:] @ W1.T > 0) != (features[-1000:] @ W2.T > 0)).sum()
-
-
-# %% wrong rate: the codes of all samples are compared
-def wrong_bits(rate):
-    W1 = perceptron(features[:600], labels[:600], targets)
-    W2 = perceptron(features[:600], labels[:600], targets, rate)
-    return np.sum((features @ W1.T > 0) != (features @ W2.T > 0))
 
 
 # %% wrong rate: learn both sets of weights from W = 0 and from the same 600 samples
@@ -319,41 +258,26 @@ def perceptron_compiled(Z, y, C, W):
                     W[k, j] += Z[i, j]
 
 
+# %% wrong compiled: returns ndarray, but it must return nothing
+swap("if (f > 0) != (C[y[i], k] > 0):", "c = C[y[i], k]\n            if (f > 0) != (c > 0):")
+swap("W[k, j] += Z[i, j]", "W[k, j] += c * Z[i, j]\n    return W")
+
+# %% wrong compiled: makes a new array; change the given one
+swap("for i in range(len(Z)):", "W = np.zeros_like(W)\n    for i in range(len(Z)):")
+swap("if (f > 0) != (C[y[i], k] > 0):", "c = C[y[i], k]\n            if (f > 0) != (c > 0):")
+swap("W[k, j] += Z[i, j]", "W[k, j] += c * Z[i, j]")
+
+# %% wrong compiled: go on from the given W, do not set it to 0
+swap("for i in range(len(Z)):", "W[:] = 0\n    for i in range(len(Z)):")
+swap("if (f > 0) != (C[y[i], k] > 0):", "c = C[y[i], k]\n            if (f > 0) != (c > 0):")
+swap("W[k, j] += Z[i, j]", "W[k, j] += c * Z[i, j]")
+
+
 # %% wrong compiled: is not compiled: keep the line @njit
 def perceptron_compiled(Z, y, C, W):
     for z, label in zip(Z, y):
         c = C[label]
         W += np.outer(c * ((W @ z > 0) != (c > 0)), z)
-
-
-# %% wrong compiled: returns ndarray, but it must return nothing
-@njit
-def perceptron_compiled(Z, y, C, W):
-    for i in range(len(Z)):
-        for k in range(len(W)):
-            f = np.float32(0)
-            for j in range(Z.shape[1]):
-                f += W[k, j] * Z[i, j]
-            c = C[y[i], k]
-            if (f > 0) != (c > 0):
-                for j in range(Z.shape[1]):
-                    W[k, j] += c * Z[i, j]
-    return W
-
-
-# %% wrong compiled: makes a new array; change the given one
-@njit
-def perceptron_compiled(Z, y, C, W):
-    W = np.zeros_like(W)
-    for i in range(len(Z)):
-        for k in range(len(W)):
-            f = np.float32(0)
-            for j in range(Z.shape[1]):
-                f += W[k, j] * Z[i, j]
-            c = C[y[i], k]
-            if (f > 0) != (c > 0):
-                for j in range(Z.shape[1]):
-                    W[k, j] += c * Z[i, j]
 
 
 # %% wrong compiled: f must start at 0 for every bit and every sample
@@ -371,17 +295,8 @@ def perceptron_compiled(Z, y, C, W):
 
 
 # %% wrong compiled: f must start at 0 for every bit, not only
-@njit
-def perceptron_compiled(Z, y, C, W):
-    for i in range(len(Z)):
-        f = np.float32(0)
-        for k in range(len(W)):
-            for j in range(Z.shape[1]):
-                f += W[k, j] * Z[i, j]
-            c = C[y[i], k]
-            if (f > 0) != (c > 0):
-                for j in range(Z.shape[1]):
-                    W[k, j] += c * Z[i, j]
+swap("f = np.float32(0)", "")
+swap("for k in range(len(W)):", "f = np.float32(0)\n        for k in range(len(W)):")
 
 
 # %% wrong compiled: the update uses only one feature
@@ -395,21 +310,6 @@ def perceptron_compiled(Z, y, C, W):
             c = C[y[i], k]
             if (f > 0) != (c > 0):
                 W[k, j] += c * Z[i, j]
-
-
-# %% wrong compiled: go on from the given W, do not set it to 0
-@njit
-def perceptron_compiled(Z, y, C, W):
-    W[:] = 0
-    for i in range(len(Z)):
-        for k in range(len(W)):
-            f = np.float32(0)
-            for j in range(Z.shape[1]):
-                f += W[k, j] * Z[i, j]
-            c = C[y[i], k]
-            if (f > 0) != (c > 0):
-                for j in range(Z.shape[1]):
-                    W[k, j] += c * Z[i, j]
 
 
 # %% right compiled: a bit after the other, sum in float64, after a wrong perceptron

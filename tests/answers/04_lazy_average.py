@@ -1,69 +1,6 @@
 """Answers of students to the checks of 04_lazy_average. The format is in test_exercises.py."""
 
 
-# %% wrong eager: you add w only at mistakes; add it at every step
-def average_eager(Z, c):
-    w = np.zeros(Z.shape[1])
-    total = np.zeros(Z.shape[1])
-    mistakes = 0
-    for z, sign in zip(Z, c):
-        if (w @ z > 0) != (sign > 0):
-            w += sign * z
-            mistakes += 1
-            total += w
-    return total / len(Z), w, mistakes
-
-
-# %% wrong eager: add the w of \*after\* the step
-def average_eager(Z, c):
-    w = np.zeros(Z.shape[1])
-    total = np.zeros(Z.shape[1])
-    mistakes = 0
-    for z, sign in zip(Z, c):
-        total += w
-        if (w @ z > 0) != (sign > 0):
-            w += sign * z
-            mistakes += 1
-    return total / len(Z), w, mistakes
-
-
-# %% wrong eager: keep w.copy\(\)
-def average_eager(Z, c):
-    w = np.zeros(Z.shape[1])
-    states = []
-    mistakes = 0
-    for z, sign in zip(Z, c):
-        if (w @ z > 0) != (sign > 0):
-            w += sign * z
-            mistakes += 1
-        states.append(w)
-    return np.mean(states, axis=0), w, mistakes
-
-
-# %% wrong eager: not by the number of mistakes
-def average_eager(Z, c):
-    w = np.zeros(Z.shape[1])
-    total = np.zeros(Z.shape[1])
-    mistakes = 0
-    for z, sign in zip(Z, c):
-        if (w @ z > 0) != (sign > 0):
-            w += sign * z
-            mistakes += 1
-        total += w
-    return total / mistakes, w, mistakes
-
-
-# %% wrong eager: w_0 does not count
-def average_eager(Z, c):
-    states = [np.zeros(Z.shape[1])]
-    mistakes = 0
-    for z, sign in zip(Z, c):
-        wrong = (states[-1] @ z > 0) != (sign > 0)
-        states.append(states[-1] + wrong * sign * z)
-        mistakes += wrong
-    return np.mean(states, axis=0), states[-1], mistakes
-
-
 # %% wrong eager: this is the sum; divide it by T
 def average_eager(Z, c):
     w = np.zeros(Z.shape[1])
@@ -77,54 +14,38 @@ def average_eager(Z, c):
     return total, w, mistakes
 
 
-# %% wrong eager: np.sign\(0\) is 0, no bit
-def average_eager(Z, c):
-    w = np.zeros(Z.shape[1])
-    total = np.zeros(Z.shape[1])
-    mistakes = 0
-    for z, sign in zip(Z, c):
-        if np.sign(w @ z) != sign:
-            w += sign * z
-            mistakes += 1
-        total += w
-    return total / len(Z), w, mistakes
+# %% wrong eager: you add w only at mistakes; add it at every step
+swap("total += w", "    total += w")
+swap("return total, w, mistakes", "return total / len(Z), w, mistakes")
 
+# %% wrong eager: add the w of \*after\* the step
+swap("if (w @ z > 0) != (sign > 0):", "total += w\n        if (w @ z > 0) != (sign > 0):")
+swap("    total += w\n    return total, w, mistakes", "return total / len(Z), w, mistakes")
+
+# %% wrong eager: keep w.copy\(\)
+swap("total = np.zeros(Z.shape[1])", "states = []")
+swap("total += w", "states.append(w)")
+swap("return total, w, mistakes", "return np.mean(states, axis=0), w, mistakes")
+
+# %% wrong eager: not by the number of mistakes
+swap("return total, w, mistakes", "return total / mistakes, w, mistakes")
+
+# %% wrong eager: np.sign\(0\) is 0, no bit
+swap("if (w @ z > 0) != (sign > 0):", "if np.sign(w @ z) != sign:")
+swap("return total, w, mistakes", "return total / len(Z), w, mistakes")
 
 # %% wrong eager: 6 mistakes are counted, but w changes at
-def average_eager(Z, c):
-    w = np.zeros(Z.shape[1])
-    total = np.zeros(Z.shape[1])
-    mistakes = 0
-    for z, sign in zip(Z, c):
-        if (w @ z > 0) != (sign > 0):
-            w += sign * z
-        mistakes += 1
-        total += w
-    return total / len(Z), w, mistakes
-
+swap("    mistakes += 1", "mistakes += 1")
+swap("return total, w, mistakes", "return total / len(Z), w, mistakes")
 
 # %% wrong eager: without its factor c
-def average_eager(Z, c):
-    w = np.zeros(Z.shape[1])
-    total = np.zeros(Z.shape[1])
-    mistakes = 0
-    for z, sign in zip(Z, c):
-        if (w @ z > 0) != (sign > 0):
-            w += z
-            mistakes += 1
-        total += w
-    return total / len(Z), w, mistakes
-
+swap("w += sign * z", "w += z")
+swap("return total, w, mistakes", "return total / len(Z), w, mistakes")
 
 # %% wrong eager: three things are needed
-def average_eager(Z, c):
-    w = np.zeros(Z.shape[1])
-    total = np.zeros(Z.shape[1])
-    for z, sign in zip(Z, c):
-        if (w @ z > 0) != (sign > 0):
-            w += sign * z
-        total += w
-    return total / len(Z)
+swap("mistakes = 0", "")
+swap("mistakes += 1", "")
+swap("return total, w, mistakes", "return total / len(Z)")
 
 
 # %% right eager: a list of states
@@ -135,6 +56,12 @@ def average_eager(Z, c):
         states.append(states[-1] + wrong * sign * z)
     changes = np.any(np.diff(states, axis=0) != 0, axis=1).sum()
     return np.mean(states[1:], axis=0), states[-1], changes
+
+
+# %% wrong eager: w_0 does not count
+swap("for z, sign in zip(Z, c):", "mistakes = 0\n    for z, sign in zip(Z, c):")
+swap("changes = np.any(np.diff(states, axis=0) != 0, axis=1).sum()", "    mistakes += wrong")
+swap("[1:], axis=0), states[-1], changes", ", axis=0), states[-1], mistakes")
 
 
 # %% right eager: running mean
@@ -151,7 +78,7 @@ def average_eager(Z, c):
     return mean, w, mistakes
 
 
-# %% wrong lazy: its factor in u is s - 1, not s
+# %% right lazy: what the next ones change
 def average_lazy(Z, c):
     w = np.zeros(Z.shape[1])
     u = np.zeros(Z.shape[1])
@@ -159,61 +86,33 @@ def average_lazy(Z, c):
     for i, (z, sign) in enumerate(zip(Z.astype(np.float64), c)):
         if (w @ z > 0) != (sign > 0):
             w += sign * z
-            u += (i + 1) * sign * z
+            u += i * sign * z
             additions += 2
     return w - u / len(Z), w, additions
 
+
+# %% wrong lazy: its factor in u is s - 1, not s
+swap("u += i * sign * z", "u += (i + 1) * sign * z")
 
 # %% wrong lazy: u is subtracted, not added
-def average_lazy(Z, c):
-    w = np.zeros(Z.shape[1])
-    u = np.zeros(Z.shape[1])
-    additions = 0
-    for i, (z, sign) in enumerate(zip(Z.astype(np.float64), c)):
-        if (w @ z > 0) != (sign > 0):
-            w += sign * z
-            u += i * sign * z
-            additions += 2
-    return w + u / len(Z), w, additions
-
+swap("return w - u / len(Z), w, additions", "return w + u / len(Z), w, additions")
 
 # %% wrong lazy: u must be divided by T
-def average_lazy(Z, c):
-    w = np.zeros(Z.shape[1])
-    u = np.zeros(Z.shape[1])
-    additions = 0
-    for i, (z, sign) in enumerate(zip(Z.astype(np.float64), c)):
-        if (w @ z > 0) != (sign > 0):
-            w += sign * z
-            u += i * sign * z
-            additions += 2
-    return w - u, w, additions
-
+swap("return w - u / len(Z), w, additions", "return w - u, w, additions")
 
 # %% wrong lazy: not by the number of mistakes
-def average_lazy(Z, c):
-    w = np.zeros(Z.shape[1])
-    u = np.zeros(Z.shape[1])
-    mistakes = 0
-    for i, (z, sign) in enumerate(zip(Z.astype(np.float64), c)):
-        if (w @ z > 0) != (sign > 0):
-            w += sign * z
-            u += i * sign * z
-            mistakes += 1
-    return w - u / mistakes, w, 2 * mistakes
-
+swap("additions = 0", "mistakes = 0")
+swap("additions += 2", "mistakes += 1")
+swap("return w - u / len(Z), w, additions", "return w - u / mistakes, w, 2 * mistakes")
 
 # %% wrong lazy: u needs the factor c too
-def average_lazy(Z, c):
-    w = np.zeros(Z.shape[1])
-    u = np.zeros(Z.shape[1])
-    additions = 0
-    for i, (z, sign) in enumerate(zip(Z.astype(np.float64), c)):
-        if (w @ z > 0) != (sign > 0):
-            w += sign * z
-            u += i * z
-            additions += 2
-    return w - u / len(Z), w, additions
+swap("u += i * sign * z", "u += i * z")
+
+# %% wrong lazy: this is the number of mistakes; each adds to two vectors
+swap("additions += 2", "additions += 1")
+
+# %% wrong lazy: fixed to the six small samples, such as T
+swap("return w - u / len(Z), w, additions", "return w - u / 6, w, additions")
 
 
 # %% wrong lazy: not the number of mistakes before
@@ -229,18 +128,27 @@ def average_lazy(Z, c):
     return w - u / len(Z), w, 2 * i
 
 
-# %% wrong lazy: the steps since the last mistake are missing
+# %% right lazy: catch up at a mistake
 def average_lazy(Z, c):
     w = np.zeros(Z.shape[1])
     total = np.zeros(Z.shape[1])
-    additions = last = 0
+    additions = 0
+    last = 0
     for i, (z, sign) in enumerate(zip(Z.astype(np.float64), c)):
         if (w @ z > 0) != (sign > 0):
             total += (i - last) * w
             w += sign * z
             last = i
             additions += 2
+    total += (len(Z) - last) * w
+    additions += 1
     return total / len(Z), w, additions
+
+
+# %% wrong lazy: the steps since the last mistake are missing
+swap("additions = 0\n    last = 0", "additions = last = 0")
+swap("total += (len(Z) - last) * w", "")
+swap("additions += 1", "")
 
 
 # %% wrong lazy: with the old w, before w changes
@@ -285,19 +193,6 @@ def average_lazy(Z, c):
     return total / len(Z), w, additions
 
 
-# %% wrong lazy: this is the number of mistakes; each adds to two vectors
-def average_lazy(Z, c):
-    w = np.zeros(Z.shape[1])
-    u = np.zeros(Z.shape[1])
-    additions = 0
-    for i, (z, sign) in enumerate(zip(Z.astype(np.float64), c)):
-        if (w @ z > 0) != (sign > 0):
-            w += sign * z
-            u += i * sign * z
-            additions += 1
-    return w - u / len(Z), w, additions
-
-
 # %% wrong lazy: use float64 for w and u
 def average_lazy(Z, c):
     w = np.zeros(Z.shape[1], np.float32)
@@ -311,19 +206,6 @@ def average_lazy(Z, c):
     return w - u / len(Z), w, additions
 
 
-# %% wrong lazy: fixed to the six small samples, such as T
-def average_lazy(Z, c):
-    w = np.zeros(Z.shape[1])
-    u = np.zeros(Z.shape[1])
-    additions = 0
-    for i, (z, sign) in enumerate(zip(Z.astype(np.float64), c)):
-        if (w @ z > 0) != (sign > 0):
-            w += sign * z
-            u += i * sign * z
-            additions += 2
-    return w - u / 6, w, additions
-
-
 # %% wrong lazy: w is learned as in average_eager; only the average is new
 def average_lazy(Z, c):
     w = np.zeros(Z.shape[1])
@@ -334,23 +216,6 @@ def average_lazy(Z, c):
         u += i * sign * z
         additions += 2
     return w - u / len(Z), w, additions
-
-
-# %% right lazy: catch up at a mistake
-def average_lazy(Z, c):
-    w = np.zeros(Z.shape[1])
-    total = np.zeros(Z.shape[1])
-    additions = 0
-    last = 0
-    for i, (z, sign) in enumerate(zip(Z.astype(np.float64), c)):
-        if (w @ z > 0) != (sign > 0):
-            total += (i - last) * w
-            w += sign * z
-            last = i
-            additions += 2
-    total += (len(Z) - last) * w
-    additions += 1
-    return total / len(Z), w, additions
 
 
 # %% right lazy: catch up, and the addition at the end is not counted

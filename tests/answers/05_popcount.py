@@ -1,14 +1,31 @@
 """Answers of students to the checks of 05_popcount. The format is in test_exercises.py."""
 
 
-# %% wrong pack: the first bit is worth 1, not 128
+# %% right pack: what the next ones change
 def pack(bits):
-    bits = np.asarray(bits).astype(np.uint8)
     n, r = bits.shape
     packed = np.zeros((n, (r + 7) // 8), np.uint8)
     for k in range(r):
-        packed[:, k // 8] |= bits[:, k] << np.uint8(7 - k % 8)
+        packed[:, k // 8] |= bits[:, k].astype(np.uint8) << np.uint8(k % 8)
     return packed
+
+
+# %% wrong pack: the first bit is worth 1, not 128
+swap("n, r = bits.shape", "bits = np.asarray(bits).astype(np.uint8)\n    n, r = bits.shape")
+swap(".astype(np.uint8) << np.uint8(", " << np.uint8(7 - ")
+
+# %% wrong pack: r / 8 bytes, rounded up
+swap("(r + 7) // 8", "r // 8 + 1")
+
+# %% wrong pack: uint8 is needed
+swap("packed = np.zeros((n, (r + 7) // 8), np.uint8)", "packed = np.zeros((n, (r + 7) // 8))")
+swap("|= bits[:, k].astype(np.uint8) << np.uint8", "+= bits[:, k] * 2 ** ")
+
+# %% wrong pack: bits of type int64 give a TypeError.*convert them to uint8 first
+swap(".astype(np.uint8)", "")
+
+# %% wrong pack: bit k of the code is worth
+swap("uint8(k % 8", "uint8(k % 7")
 
 
 # %% wrong pack: numpy.packbits does the whole task
@@ -32,56 +49,19 @@ def pack(bits):
     return metrics.pack(bits)
 
 
-# %% wrong pack: r / 8 bytes, rounded up
-def pack(bits):
-    n, r = bits.shape
-    packed = np.zeros((n, r // 8 + 1), np.uint8)
-    for k in range(r):
-        packed[:, k // 8] |= bits[:, k].astype(np.uint8) << np.uint8(k % 8)
-    return packed
-
-
-# %% wrong pack: uint8 is needed
-def pack(bits):
-    n, r = bits.shape
-    packed = np.zeros((n, (r + 7) // 8))
-    for k in range(r):
-        packed[:, k // 8] += bits[:, k] * 2 ** (k % 8)
-    return packed
-
-
-# %% wrong pack: come after the last bit, not before
-def pack(bits):
-    n, r = bits.shape
-    padded = np.concatenate([np.zeros((n, -r % 8)), bits], axis=1)
-    groups = padded.reshape(n, -1, 8)
-    return (groups @ 2 ** np.arange(8)).astype(np.uint8)
-
-
-# %% wrong pack: the bytes are in the opposite order
+# %% right pack: what the next ones change
 def pack(bits):
     n, r = bits.shape
     padded = np.concatenate([bits, np.zeros((n, -r % 8))], axis=1)
     groups = padded.reshape(n, -1, 8)
-    return (groups @ 2 ** np.arange(8)).astype(np.uint8)[:, ::-1]
+    return (groups @ 2 ** np.arange(8)).astype(np.uint8)
 
 
-# %% wrong pack: bits of type int64 give a TypeError.*convert them to uint8 first
-def pack(bits):
-    n, r = bits.shape
-    packed = np.zeros((n, (r + 7) // 8), np.uint8)
-    for k in range(r):
-        packed[:, k // 8] |= bits[:, k] << np.uint8(k % 8)
-    return packed
+# %% wrong pack: come after the last bit, not before
+swap("bits, np.zeros((n, -r % 8))", "np.zeros((n, -r % 8)), bits")
 
-
-# %% wrong pack: bit k of the code is worth
-def pack(bits):
-    n, r = bits.shape
-    packed = np.zeros((n, (r + 7) // 8), np.uint8)
-    for k in range(r):
-        packed[:, k // 8] |= bits[:, k].astype(np.uint8) << np.uint8(k % 7)
-    return packed
+# %% wrong pack: the bytes are in the opposite order
+swap("(np.uint8)", "(np.uint8)[:, ::-1]")
 
 
 # %% right pack: product with powers of two
@@ -143,40 +123,31 @@ def ones_of_bytes():
     return np.bitwise_count(np.arange(256, dtype=np.uint8)).astype(int)
 
 
-# %% wrong table: these are the ones that both codes have \(&\)
-def hamming(Q, D):
-    return ones_of_bytes()[Q[:, None] & D[None]].sum(axis=2)
-
-
-# %% wrong table: \(\|\); XOR is \^
-def hamming(Q, D):
-    return ones_of_bytes()[Q[:, None] | D[None]].sum(axis=2)
-
-
-# %% wrong table: look each up in the table first
-def hamming(Q, D):
-    return (Q[:, None] ^ D[None]).sum(axis=2).astype(np.int64)
-
-
 # %% wrong table: the number of bytes that differ, not of bits
 def hamming(Q, D):
     return (Q[:, None] != D[None]).sum(axis=2)
+
+
+# %% wrong table: these are the ones that both codes have \(&\)
+swap("(Q[:, None] != D[None])", "ones_of_bytes()[Q[:, None] & D[None]]")
+
+# %% wrong table: \(\|\); XOR is \^
+swap("(Q[:, None] != D[None])", "ones_of_bytes()[Q[:, None] | D[None]]")
+
+# %% wrong table: look each up in the table first
+swap("!= D[None]).sum(axis=2", "^ D[None]).sum(axis=2).astype(np.int64")
+
+# %% wrong table: a row for each query, a column for each item
+swap("(Q[:, None] != D[None])", "ones_of_bytes()[D[:, None] ^ Q[None]]")
+
+# %% wrong table: sum over the bytes, the last axis
+swap("(Q[:, None] != D[None]).sum(axis=2", "ones_of_bytes()[Q[:, None] ^ D[None]].sum(axis=1")
 
 
 # %% wrong table: uint64, and int64 is needed.*The sum of an array of uint8
 def hamming(Q, D):
     table = ones_of_bytes().astype(np.uint8)
     return table[Q[:, None] ^ D[None]].sum(axis=2)
-
-
-# %% wrong table: a row for each query, a column for each item
-def hamming(Q, D):
-    return ones_of_bytes()[D[:, None] ^ Q[None]].sum(axis=2)
-
-
-# %% wrong table: sum over the bytes, the last axis
-def hamming(Q, D):
-    return ones_of_bytes()[Q[:, None] ^ D[None]].sum(axis=1)
 
 
 # %% wrong table: query 0, item 1: .*XOR first, then the table, then the sum
@@ -216,30 +187,23 @@ def hamming(Q, D):
     return different.sum(axis=2, dtype=int)
 
 
-# %% wrong popcount: after the first three steps x must be
+# %% right popcount: what the next ones change
 @njit
 def popcount(x):
     x = x - ((x >> ONE) & M1)
-    x = (x + (x >> TWO)) & M2
+    x = (x & M2) + ((x >> TWO) & M2)
     x = (x + (x >> FOUR)) & M4
     return (x * BYTES) >> TOP
 
 
-# %% wrong popcount: the sum is in the top byte; shift it down by TOP
-@njit
-def popcount(x):
-    x = x - ((x >> ONE) & M1)
-    x = (x & M2) + ((x >> TWO) & M2)
-    x = (x + (x >> FOUR)) & M4
-    return x * BYTES
+# %% wrong popcount: after the first three steps x must be
+swap("x = (x & M2) + ((x >> TWO) & M2)", "x = (x + (x >> TWO)) & M2")
 
+# %% wrong popcount: the sum is in the top byte; shift it down by TOP
+swap("return (x * BYTES) >> TOP", "return x * BYTES")
 
 # %% wrong popcount: the eight bytes are not added up
-@njit
-def popcount(x):
-    x = x - ((x >> ONE) & M1)
-    x = (x & M2) + ((x >> TWO) & M2)
-    return (x + (x >> FOUR)) & M4
+swap("x = (x + (x >> FOUR)) & M4\n    return (x * BYTES) >> TOP", "return (x + (x >> FOUR)) & M4")
 
 
 # %% wrong popcount: combine x only with uint64
@@ -305,39 +269,6 @@ def hamming_words(Q, D, out):
                 out[i, j] = popcount(Q[i, k] ^ D[j, k])
 
 
-# %% wrong words: the sum must start at 0 for every item, not only for every query
-@njit
-def hamming_words(Q, D, out):
-    for i in range(len(Q)):
-        d = np.uint64(0)
-        for j in range(len(D)):
-            for k in range(Q.shape[1]):
-                d += popcount(Q[i, k] ^ D[j, k])
-            out[i, j] = d
-
-
-# %% wrong words: the ones that both have \(&\); XOR is \^
-@njit
-def hamming_words(Q, D, out):
-    for i in range(len(Q)):
-        for j in range(len(D)):
-            d = np.uint64(0)
-            for k in range(Q.shape[1]):
-                d += popcount(Q[i, k] & D[j, k])
-            out[i, j] = d
-
-
-# %% wrong words: out has a row for each query and a column for each
-@njit
-def hamming_words(Q, D, out):
-    for i in range(len(Q)):
-        for j in range(len(D)):
-            d = np.uint64(0)
-            for k in range(Q.shape[1]):
-                d += popcount(Q[i, k] ^ D[j, k])
-            out[j, i] = d
-
-
 # %% wrong words: -1 was never written
 @njit
 def hamming_words(Q, D, out):
@@ -347,6 +278,19 @@ def hamming_words(Q, D, out):
             for k in range(Q.shape[1]):
                 d += popcount(Q[i, k] ^ D[j, k])
             out[i, j] = d
+
+
+# %% wrong words: the sum must start at 0 for every item, not only for every query
+swap("for j in range(len(Q)):", "d = np.uint64(0)")
+swap("         d = np.uint64(0)", "     for j in range(len(D)):")
+
+# %% wrong words: the ones that both have \(&\); XOR is \^
+swap("for j in range(len(Q)):", "for j in range(len(D)):")
+swap("d += popcount(Q[i, k] ^ D[j, k])", "d += popcount(Q[i, k] & D[j, k])")
+
+# %% wrong words: out has a row for each query and a column for each
+swap("for j in range(len(Q)):", "for j in range(len(D)):")
+swap("out[i, j] = d", "out[j, i] = d")
 
 
 # %% wrong words: out is unchanged

@@ -174,6 +174,22 @@ def expected_by_enumeration(ties, before=()):
     return sum(values) / len(values)
 
 
+# %% right enumerate: also after a wrong average_precision
+def average_precision(relevant):
+    return sum(relevant) / len(relevant)
+
+
+def expected_by_enumeration(ties):
+    choices = [list(combinations(range(n), k)) for n, k in ties]
+    values = []
+    for places in product(*choices):
+        ranked = []
+        for (n, _), chosen in zip(ties, places):
+            ranked += [int(i in chosen) for i in range(n)]
+        values.append(average_precision(ranked))
+    return np.mean(values)
+
+
 # %% wrong closed: items at a distance with n⁺ = 0 still count in N
 def expected_ap(items, relevant):
     N = N_hits = total = 0
@@ -188,20 +204,7 @@ def expected_ap(items, relevant):
     return total / N_hits
 
 
-# %% wrong closed: m = \(n⁺ - 1\)/\(n - 1\) is 0 here
-def expected_ap(items, relevant):
-    N = N_hits = total = 0
-    for n, hits in zip(items.tolist(), relevant.tolist()):
-        if hits:
-            m = hits / n
-            inner = m * n + (N_hits + 1 - (N + 1) * m) * (harmonic(N + n) - harmonic(N))
-            total += hits / n * inner
-        N += n
-        N_hits += hits
-    return total / N_hits
-
-
-# %% wrong closed: divide the total by R
+# %% right closed: what the next ones change
 def expected_ap(items, relevant):
     N = N_hits = total = 0
     for n, hits in zip(items.tolist(), relevant.tolist()):
@@ -211,20 +214,20 @@ def expected_ap(items, relevant):
             total += hits / n * inner
         N += n
         N_hits += hits
-    return total
+    return total / N_hits
 
+
+# %% wrong closed: m = \(n⁺ - 1\)/\(n - 1\) is 0 here
+swap("m = (hits - 1) / (n - 1) if n > 1 else 0", "m = hits / n")
+
+# %% wrong closed: divide the total by R
+swap("return total / N_hits", "return total")
 
 # %% wrong closed: for n = 1 take m = 0
-def expected_ap(items, relevant):
-    N = N_hits = total = 0
-    for n, hits in zip(items.tolist(), relevant.tolist()):
-        if hits:
-            m = (hits - 1) / (n - 1)
-            inner = m * n + (N_hits + 1 - (N + 1) * m) * (harmonic(N + n) - harmonic(N))
-            total += hits / n * inner
-        N += n
-        N_hits += hits
-    return total / N_hits
+swap("m = (hits - 1) / (n - 1) if n > 1 else 0", "m = (hits - 1) / (n - 1)")
+
+# %% wrong closed: N = 2 and N⁺ = 1 before it
+swap("    N_hits += hits\n    return total / N_hits", "return total / relevant.sum()")
 
 
 # %% wrong closed: minus those of the last rank before it
@@ -240,6 +243,11 @@ def expected_ap(items, relevant):
     return total / N_hits
 
 
+# %% wrong closed: visits every item: no loop and no array
+swap("steps = harmonic(N + n) - harmonic(N + 1)", "i = np.arange(N + 1, N + n + 1)")
+swap("(m * n + (N_hits + 1 - (N + 1) * m) * steps", "np.sum((N_hits + 1 + (i - N - 1) * m) / i")
+
+
 # %% wrong closed: has the factor n⁺/n
 def expected_ap(items, relevant):
     N = N_hits = total = 0
@@ -250,18 +258,6 @@ def expected_ap(items, relevant):
         N += n
         N_hits += hits
     return total / N_hits
-
-
-# %% wrong closed: N = 2 and N⁺ = 1 before it
-def expected_ap(items, relevant):
-    N = N_hits = total = 0
-    for n, hits in zip(items.tolist(), relevant.tolist()):
-        if hits:
-            m = (hits - 1) / (n - 1) if n > 1 else 0
-            inner = m * n + (N_hits + 1 - (N + 1) * m) * (harmonic(N + n) - harmonic(N))
-            total += hits / n * inner
-        N += n
-    return total / relevant.sum()
 
 
 # %% wrong closed: the second distance is empty
@@ -283,19 +279,6 @@ def expected_ap(items, relevant):
             m = (hits - 1) / (n - 1) if n > 1 else 0
             for i in range(N + 1, N + n + 1):
                 total += hits / n * (N_hits + 1 + (i - N - 1) * m) / i
-        N += n
-        N_hits += hits
-    return total / N_hits
-
-
-# %% wrong closed: visits every item: no loop and no array
-def expected_ap(items, relevant):
-    N = N_hits = total = 0
-    for n, hits in zip(items.tolist(), relevant.tolist()):
-        if hits:
-            m = (hits - 1) / (n - 1) if n > 1 else 0
-            i = np.arange(N + 1, N + n + 1)
-            total += hits / n * np.sum((N_hits + 1 + (i - N - 1) * m) / i)
         N += n
         N_hits += hits
     return total / N_hits
@@ -354,22 +337,6 @@ def expected_ap(items, relevant):
         N += n
         N_hits += hits
     return total / N_hits
-
-
-# %% right enumerate: also after a wrong average_precision
-def average_precision(relevant):
-    return sum(relevant) / len(relevant)
-
-
-def expected_by_enumeration(ties):
-    choices = [list(combinations(range(n), k)) for n, k in ties]
-    values = []
-    for places in product(*choices):
-        ranked = []
-        for (n, _), chosen in zip(ties, places):
-            ranked += [int(i in chosen) for i in range(n)]
-        values.append(average_precision(ranked))
-    return np.mean(values)
 
 
 # %% right closed: without a loop over distances, 0/0 replaced afterwards

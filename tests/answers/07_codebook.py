@@ -83,10 +83,25 @@ def criterion(T):
     return [(r - G.max()) / 2, crowding]
 
 
-# %% wrong design: two rows of design\(\) are equal
+# %% wrong design: a larger distance is needed, or the same and less crowding
 def design():
-    H = hadamard(8)
-    return np.concatenate([H, H[:2]])
+    return spread[1]
+
+
+# %% wrong design: two rows of design\(\) are equal
+swap("return spread[1]", "H = hadamard(8)\n    return np.concatenate([H, H[:2]])")
+
+# %% wrong design: a row for each class
+swap("return spread[1]", "H = hadamard(8)\n    return np.concatenate([H, -H[:2]]).T")
+
+# %% wrong design: a row for each class
+swap("return spread[1]", "H = hadamard(8)\n    return np.concatenate([H, -H])  # all 16")
+
+# %% right design: columns of order 16 cut to 8 places, the last two negated
+swap("return spread[1", "return hadamard(16)[:10, :8] * np.where(np.arange(10) < 8, 1, -1)[:, None")
+
+# %% wrong design: design\(\) returns None
+swap("return spread[1]", "H = hadamard(8)\n    np.concatenate([H, -H[:2]])")
 
 
 # %% wrong design: only \+1 and -1 are codes
@@ -99,18 +114,6 @@ def design():
     return np.array(codes[:10])
 
 
-# %% wrong design: a row for each class
-def design():
-    H = hadamard(8)
-    return np.concatenate([H, -H[:2]]).T
-
-
-# %% wrong design: a row for each class
-def design():
-    H = hadamard(8)
-    return np.concatenate([H, -H])  # all 16
-
-
 # %% wrong design: a larger distance is needed, or the same and less crowding
 def design():
     # A search that starts again is promising, but fifty draws are too few.
@@ -119,61 +122,12 @@ def design():
     return max(draws, key=criterion)
 
 
-# %% right design: columns of order 16 cut to 8 places, the last two negated
-def design():
-    return hadamard(16)[:10, :8] * np.where(np.arange(10) < 8, 1, -1)[:, None]
-
-
-# %% wrong design: a larger distance is needed, or the same and less crowding
-def design():
-    return spread[1]
-
-
-# %% wrong design: design\(\) returns None
-def design():
-    H = hadamard(8)
-    np.concatenate([H, -H[:2]])
-
-
-# %% wrong bound: the least distance is 3, but Plotkin's bound is 4
-def design():
-    H = hadamard(8).astype(int)
-    T = np.concatenate([H, -H[:2]])
-    T[0, 0] = -T[0, 0]
-    return T
-
-
-# %% wrong bound: the least distance is 2, but Plotkin's bound is 4
-def design():
-    # Nine of ten rows of the bound, and one that is only at distance 2.
-    H = hadamard(8).astype(int)
-    near = H[7].copy()
-    near[:2] *= -1
-    return np.concatenate([H, -H[:1], near[None]])
-
-
-# %% wrong bound: see the check above
-def design():
-    return np.eye(10, 8)
-
-
 # %% right design: better crowding only, at the distance of spread
 def design():
     H = hadamard(8).astype(int)
     T = np.concatenate([H, -H[:2]])
     T[0, 0] = -T[0, 0]
     return T
-
-
-# %% right bound: greedy, opposite pairs left out as far as possible, as lists
-def design():
-    codes = []
-    for v in range(256):
-        if all((v ^ other).bit_count() >= 4 for other in codes):
-            codes.append(v)
-    low = [v for v in codes if v < 128]
-    chosen = low + [255 - v for v in low[:2]]
-    return [[1 if v >> k & 1 else -1 for k in range(8)] for v in chosen]
 
 
 # %% right design: hill climbing from a random start, float entries
@@ -200,6 +154,39 @@ def design():
     return best[1]
 
 
+# %% wrong bound: the least distance is 3, but Plotkin's bound is 4
+def design():
+    H = hadamard(8).astype(int)
+    T = np.concatenate([H, -H[:2]])
+    T[0, 0] = -T[0, 0]
+    return T
+
+
+# %% wrong bound: the least distance is 2, but Plotkin's bound is 4
+def design():
+    # Nine of ten rows of the bound, and one that is only at distance 2.
+    H = hadamard(8).astype(int)
+    near = H[7].copy()
+    near[:2] *= -1
+    return np.concatenate([H, -H[:1], near[None]])
+
+
+# %% wrong bound: see the check above
+def design():
+    return np.eye(10, 8)
+
+
+# %% right bound: greedy, opposite pairs left out as far as possible, as lists
+def design():
+    codes = []
+    for v in range(256):
+        if all((v ^ other).bit_count() >= 4 for other in codes):
+            codes.append(v)
+    low = [v for v in codes if v < 128]
+    chosen = low + [255 - v for v in low[:2]]
+    return [[1 if v >> k & 1 else -1 for k in range(8)] for v in chosen]
+
+
 # %% right bound: another Hadamard matrix, columns shuffled and negated
 def design():
     rng = np.random.default_rng(4)
@@ -207,16 +194,31 @@ def design():
     return np.vstack([H, -H[5], -H[6]]).astype(np.int8)
 
 
-# %% wrong shuffled: make a new default_rng\(seed\) in each call
+# %% right shuffled: what the next ones change
 def shuffled(T, seed):
-    rng = np.random.default_rng()
+    rng = np.random.default_rng(seed)
     return dict(enumerate(rng.permutation(T)))
 
+
+# %% wrong shuffled: make a new default_rng\(seed\) in each call
+swap("rng = np.random.default_rng(seed)", "rng = np.random.default_rng()")
 
 # %% wrong shuffled: pass `seed` to default_rng
-def shuffled(T, seed):
-    rng = np.random.default_rng(0)
-    return dict(enumerate(rng.permutation(T)))
+swap("rng = np.random.default_rng(seed)", "rng = np.random.default_rng(0)")
+
+# %% wrong shuffled: shuffle whole rows
+swap("permutation(T", "permutation(T, axis=1")
+
+# %% wrong shuffled: every row of T must be given exactly once
+swap("dict(enumerate(rng.permutation(T)))", "{digit: T[rng.integers(10)] for digit in range(10)}")
+
+# %% wrong shuffled: use enumerate
+swap("rng = np.random.default_rng(seed)", "rows = np.random.default_rng(seed).permutation(T)")
+swap("return dict(enumerate(rng.permutation(T)))", "return dict(enumerate(rows, 1))")
+
+# %% right shuffled: sorted by random numbers
+swap("rng = np.random.default_rng(seed)", "keys = np.random.default_rng(seed).random(len(T))")
+swap("enumerate(rng.permutation(T)", "zip(range(10), T[np.argsort(keys)], strict=True")
 
 
 # %% wrong shuffled: rng.shuffle works in place
@@ -224,18 +226,6 @@ def shuffled(T, seed):
     rng = np.random.default_rng(seed)
     rng.shuffle(T)
     return {digit: T[digit] for digit in range(10)}
-
-
-# %% wrong shuffled: shuffle whole rows
-def shuffled(T, seed):
-    rng = np.random.default_rng(seed)
-    return dict(enumerate(rng.permutation(T, axis=1)))
-
-
-# %% wrong shuffled: every row of T must be given exactly once
-def shuffled(T, seed):
-    rng = np.random.default_rng(seed)
-    return {digit: T[rng.integers(10)] for digit in range(10)}
 
 
 # %% wrong shuffled: the rows are still in order
@@ -250,19 +240,7 @@ def shuffled(T, seed):
     return np.random.default_rng(seed).permutation(T)
 
 
-# %% wrong shuffled: use enumerate
-def shuffled(T, seed):
-    rows = np.random.default_rng(seed).permutation(T)
-    return dict(enumerate(rows, 1))
-
-
 # %% right shuffled: the digits are shuffled instead of the rows
 def shuffled(T, seed):
     digits = np.random.default_rng(seed).permutation(10)
     return {int(digit): list(row) for digit, row in zip(digits, T)}
-
-
-# %% right shuffled: sorted by random numbers
-def shuffled(T, seed):
-    keys = np.random.default_rng(seed).random(len(T))
-    return dict(zip(range(10), T[np.argsort(keys)], strict=True))

@@ -1,51 +1,43 @@
 """Answers of students to the checks of 08_int8. The format is in test_exercises.py."""
 
 
-# %% wrong cast: is outside -128 .. 127 and saturates: clip before you cast
-def similarity_as_published(d, r):
-    return (r - 2 * d).astype(np.int8)
-
-
-# %% wrong cast: clip before you cast
-def similarity_as_published(d, r):
-    return np.clip((r - 2 * d).astype(np.int8), -128, 127)
-
-
-# %% wrong cast: -128 is inside the range of int8
-def similarity_as_published(d, r):
-    # An int8 has no -128, has it?
-    return np.clip(r - 2 * d, -127, 127).astype(np.int8)
-
-
-# %% wrong cast: but int8 is needed to show the fault
-def similarity_as_published(d, r):
-    return np.clip(r - 2 * d, -128, 127)
-
-
-# %% wrong cast: the similarity is r - 2d
-def similarity_as_published(d, r):
-    return np.clip(r - d, -128, 127).astype(np.int8)
-
-
-# %% wrong cast: the similarity is r - 2d
-def similarity_as_published(d, r):
-    return np.clip(2 * d - r, -128, 127).astype(np.int8)
-
-
-# %% wrong cast: return a similarity for each distance
-def similarity_as_published(d, r):
-    return np.int8(max(-128, min(127, r - 2 * d[0])))
-
-
-# %% wrong cast: returns None
-def similarity_as_published(d, r):
-    s = np.clip(r - 2 * d, -128, 127).astype(np.int8)
-    print(s[:0])
-
-
 # %% right cast: the shortest
 def similarity_as_published(d, r):
     return np.clip(r - 2 * d, -128, 127).astype(np.int8)
+
+
+# %% wrong cast: is outside -128 .. 127 and saturates: clip before you cast
+swap("return np.clip(r - 2 * d, -128, 127).astype(np.int8)", "return (r - 2 * d).astype(np.int8)")
+
+# %% wrong cast: clip before you cast
+swap("r - 2 * d, -128, 127).astype(np.int8", "(r - 2 * d).astype(np.int8), -128, 127")
+
+# %% wrong cast: but int8 is needed to show the fault
+swap("return np.clip(r - 2 * d, -128, 127).astype(np.int8)", "return np.clip(r - 2 * d, -128, 127)")
+
+# %% wrong cast: the similarity is r - 2d
+swap("2 * d, -128", "d, -128")
+
+# %% wrong cast: the similarity is r - 2d
+swap("r - 2 * d,", "2 * d - r,")
+
+# %% wrong cast: return a similarity for each distance
+swap("clip(r - 2 * d, -128, 127).astype(np.int8", "int8(max(-128, min(127, r - 2 * d[0]))")
+
+
+# %% right cast: minimum and maximum in float, as MATLAB's single
+def similarity_as_published(d, r):
+    s = np.float32(r) - np.float32(2) * d
+    return np.minimum(np.maximum(s, -128), 127).astype(np.int8)
+
+
+# %% wrong cast: -128 is inside the range of int8
+swap("s = np.float32(r) - np.float32(2) * d", "# An int8 has no -128, has it?")
+swap("minimum(np.maximum(s, -128)", "clip(r - 2 * d, -127")
+
+# %% wrong cast: returns None
+swap("s = np.float32(r) - np.float32(2) * d", "s = np.clip(r - 2 * d, -128, 127).astype(np.int8)")
+swap("return np.minimum(np.maximum(s, -128), 127).astype(np.int8)", "print(s[:0])")
 
 
 # %% right cast: a list, one distance after the other
@@ -62,33 +54,32 @@ def similarity_as_published(d, r):
     return np.array(values, dtype="int8")
 
 
-# %% right cast: minimum and maximum in float, as MATLAB's single
-def similarity_as_published(d, r):
-    s = np.float32(r) - np.float32(2) * d
-    return np.minimum(np.maximum(s, -128), 127).astype(np.int8)
+# %% right tied: without the cast, by algebra
+def tied_at_the_top(r):
+    # r - 2d >= 127 for d <= (r - 127)/2
+    return max(1, (r - 127) // 2 + 1)
 
 
 # %% wrong tied: its similarity is 8 here, not 127
-def tied_at_the_top(r):
-    s = similarity_as_published(np.arange(r + 1), r)
-    return int((s == 127).sum())
+swap("# r - 2d >= 127 for d <= (r - 127)/2", "s = similarity_as_published(np.arange(r + 1), r)")
+swap("return max(1, (r - 127) // 2 + 1)", "return int((s == 127).sum())")
+
+# %% wrong tied: distance 0 counts itself
+swap("# r - 2d >= 127 for d <= (r - 127)/2", "s = similarity_as_published(np.arange(r + 1), r)")
+swap("return max(1, (r - 127) // 2 + 1)", "return int((s[1:] == s[0]).sum())")
+
+# %% wrong tied: distance 0 itself is one of them
+swap("# r - 2d >= 127 for d <= (r - 127)/2", "# r - 2d > 127 for d < (r - 127)/2")
+swap("return max(1, (r - 127) // 2 + 1)", "return max(1, (r - 127) // 2)")
+
+# %% wrong tied: one number is needed
+swap("# r - 2d >= 127 for d <= (r - 127)/2", "s = similarity_as_published(np.arange(r + 1), r)")
+swap("return max(1, (r - 127) // 2 + 1)", "return np.flatnonzero(s == s.max())")
 
 
 # %% wrong tied: its similarity is 8 here, not 127
 def tied_at_the_top(r):
     return (r - 127) // 2 + 1
-
-
-# %% wrong tied: distance 0 counts itself
-def tied_at_the_top(r):
-    s = similarity_as_published(np.arange(r + 1), r)
-    return int((s[1:] == s[0]).sum())
-
-
-# %% wrong tied: distance 0 itself is one of them
-def tied_at_the_top(r):
-    # r - 2d > 127 for d < (r - 127)/2
-    return max(1, (r - 127) // 2)
 
 
 # %% wrong tied: leave out the far distances
@@ -107,18 +98,6 @@ def tied_at_the_top(r):
 # %% wrong tied: count how often the maximum occurs
 def tied_at_the_top(r):
     return max(1, r - 127)  # forgets that the similarity goes down in twos
-
-
-# %% wrong tied: one number is needed
-def tied_at_the_top(r):
-    s = similarity_as_published(np.arange(r + 1), r)
-    return np.flatnonzero(s == s.max())
-
-
-# %% right tied: without the cast, by algebra
-def tied_at_the_top(r):
-    # r - 2d >= 127 for d <= (r - 127)/2
-    return max(1, (r - 127) // 2 + 1)
 
 
 # %% right tied: by counting with a loop, also after a wrong cast
@@ -188,12 +167,19 @@ def saturate(h):
     return HammingHistogram(items, relevant)
 
 
-# %% wrong saturate: of `relevant` is
+# %% right saturate: what the next ones change
 def saturate(h):
     s = similarity_as_published(np.arange(h.n_bits + 1), h.n_bits)
     first = np.flatnonzero(np.append(True, s[1:] != s[:-1]))
     items = np.add.reduceat(h.items, first, axis=1)
-    return HammingHistogram(items, np.minimum(h.relevant[:, first], items))
+    return HammingHistogram(items, np.add.reduceat(h.relevant, first, axis=1))
+
+
+# %% wrong saturate: of `relevant` is
+swap("add.reduceat(h.relevant, first, axis=1", "minimum(h.relevant[:, first], items")
+
+# %% wrong saturate: int8 leaves 129 different similarities
+swap("] != s[:-1]", "] < 127")
 
 
 # %% wrong saturate: every column must be part of exactly one new column
@@ -202,14 +188,6 @@ def saturate(h):
     _, first = np.unique(s, return_index=True)
     first = np.sort(first)
     return HammingHistogram(h.items[:, first], h.relevant[:, first])
-
-
-# %% wrong saturate: int8 leaves 129 different similarities
-def saturate(h):
-    s = similarity_as_published(np.arange(h.n_bits + 1), h.n_bits)
-    first = np.flatnonzero(np.append(True, s[1:] < 127))
-    items = np.add.reduceat(h.items, first, axis=1)
-    return HammingHistogram(items, np.add.reduceat(h.relevant, first, axis=1))
 
 
 # %% wrong saturate: saturate changed the histogram it was given

@@ -107,12 +107,33 @@ def solve(A, B, ridge):
     return np.stack(columns, axis=1)
 
 
-# %% wrong class: _learn must add to the sums, not start again
+# %% right class: what the next ones change
 class RidgeHash(RidgeHash):
     def _learn(self, state, Z, y):
         rows = self._target_rows(state, y)
         C = state.book.table[rows, : self.n_bits]
-        state.A, state.B = accumulate(0 * state.A, 0 * state.B, Z, C)
+        state.A, state.B = accumulate(state.A, state.B, Z, C)
+
+
+# %% wrong class: _learn must add to the sums, not start again
+swap("accumulate(state.A,", "accumulate(0 * state.A, 0 *")
+
+# %% wrong class: two tiles of 8, so take its first self.n_bits
+swap("C = state.book.table[rows, : self.n_bits]", "C = state.book.table[rows]")
+
+# %% wrong class: is B made of each sample's own target
+swap("rows = self._target_rows(state, y)", "rows = np.sort(self._target_rows(state, y))")
+
+# %% wrong class: the table is in order of arrival
+swap("rows = self._target_rows(state, y)", "self._target_rows(state, y)")
+swap("C = state.book.table[rows, : self.n_bits]", "C = state.book.table[y, : self.n_bits]")
+
+# %% wrong class: call self._target_rows in a line of its own
+swap("self._target_rows(state, y)", "[state.book.rows[label] for label in y.tolist()]")
+
+# %% wrong class: after ten classes the model knows 0
+swap("rows = self._target_rows(state, y)", "book = state.book.add(y.tolist())")
+swap("state.book.table[rows", "book.table[[book.rows[label] for label in y.tolist()]")
 
 
 # %% wrong class: with ridge=1000 .* pass self.ridge to solve
@@ -168,14 +189,6 @@ class RidgeHash(RidgeHash):
         state.A, state.B = accumulate(state.A, state.B, Z, C)
 
 
-# %% wrong class: two tiles of 8, so take its first self.n_bits
-class RidgeHash(RidgeHash):
-    def _learn(self, state, Z, y):
-        rows = self._target_rows(state, y)
-        C = state.book.table[rows]
-        state.A, state.B = accumulate(state.A, state.B, Z, C)
-
-
 # %% wrong class: assign to state.A and state.B, not to self
 class RidgeHash(RidgeHash):
     def _start(self, state, Z):
@@ -196,14 +209,6 @@ class RidgeHash(RidgeHash):
 # %% wrong class: is B made of each sample's own target
 class RidgeHash(RidgeHash):
     def _learn(self, state, Z, y):
-        rows = np.sort(self._target_rows(state, y))
-        C = state.book.table[rows, : self.n_bits]
-        state.A, state.B = accumulate(state.A, state.B, Z, C)
-
-
-# %% wrong class: is B made of each sample's own target
-class RidgeHash(RidgeHash):
-    def _learn(self, state, Z, y):
         # Targets of its own, which nobody else knows.
         self._target_rows(state, y)
         targets = np.where(np.random.default_rng(0).random((10, 12)) < 0.5, 1, -1)
@@ -217,14 +222,6 @@ class RidgeHash(RidgeHash):
         Z = Z.astype(float)
         state.A += Z.T @ Z
         state.B += Z.T @ state.book.table[rows, : self.n_bits]
-
-
-# %% wrong class: the table is in order of arrival
-class RidgeHash(RidgeHash):
-    def _learn(self, state, Z, y):
-        self._target_rows(state, y)
-        C = state.book.table[y, : self.n_bits]
-        state.A, state.B = accumulate(state.A, state.B, Z, C)
 
 
 # %% wrong class: read state.book.table after it
@@ -241,22 +238,6 @@ class RidgeHash(RidgeHash):
         table = state.book.table
         rows = self._target_rows(state, y)
         state.A, state.B = accumulate(state.A, state.B, Z, table[rows, : self.n_bits])
-
-
-# %% wrong class: call self._target_rows in a line of its own
-class RidgeHash(RidgeHash):
-    def _learn(self, state, Z, y):
-        rows = [state.book.rows[label] for label in y.tolist()]
-        C = state.book.table[rows, : self.n_bits]
-        state.A, state.B = accumulate(state.A, state.B, Z, C)
-
-
-# %% wrong class: after ten classes the model knows 0
-class RidgeHash(RidgeHash):
-    def _learn(self, state, Z, y):
-        book = state.book.add(y.tolist())
-        C = book.table[[book.rows[label] for label in y.tolist()], : self.n_bits]
-        state.A, state.B = accumulate(state.A, state.B, Z, C)
 
 
 # %% wrong class: a saved model does not load .* make A and B there
@@ -393,22 +374,6 @@ def solve(A, B, ridge):
     return np.linalg.solve(A, B)
 
 
-# %% wrong entry: pass both on
-def make_ridge(dataset_name, n_bits, random_state=None):
-    return RidgeHash(n_bits, RBF(300, divisor=6), random_state=0)
-
-
-METHODS["RidgeHash"] = make_ridge
-
-
-# %% wrong entry: pass both on
-def make_ridge(dataset_name, n_bits, random_state=None):
-    return RidgeHash(feature_map=RBF(300, divisor=6), random_state=random_state)
-
-
-METHODS["RidgeHash"] = make_ridge
-
-
 # %% wrong entry: n_anchors of the feature map is None
 def make_ridge(dataset_name, n_bits, random_state=None):
     return RidgeHash(n_bits, random_state=random_state)
@@ -416,45 +381,29 @@ def make_ridge(dataset_name, n_bits, random_state=None):
 
 METHODS["RidgeHash"] = make_ridge
 
+# %% wrong entry: pass both on
+swap("random_state=random_state", "RBF(300, divisor=6), random_state=0")
+
+# %% wrong entry: pass both on
+swap("RidgeHash(n_bits,", "RidgeHash(feature_map=RBF(300, divisor=6),")
 
 # %% wrong entry: divisor of the feature map is 10
-def make_ridge(dataset_name, n_bits, random_state=None):
-    return RidgeHash(n_bits, RBF(300), random_state=random_state)
-
-
-METHODS["RidgeHash"] = make_ridge
-
+swap("RidgeHash(n_bits,", "RidgeHash(n_bits, RBF(300),")
 
 # %% wrong entry: center of the feature map is True
-def make_ridge(dataset_name, n_bits, random_state=None):
-    return RidgeHash(n_bits, RBF(300, divisor=6, center=True), random_state=random_state)
-
-
-METHODS["RidgeHash"] = make_ridge
-
+swap("RidgeHash(n_bits,", "RidgeHash(n_bits, RBF(300, divisor=6, center=True),")
 
 # %% wrong entry: make_ridge returns HMOH, but your own class is to be compared
-def make_ridge(dataset_name, n_bits, random_state=None):
-    return METHODS["HMOH"](dataset_name, n_bits, random_state)
-
-
-METHODS["RidgeHash"] = make_ridge
-
+swap("RidgeHash(n_bits, random_state=", 'METHODS["HMOH"](dataset_name, n_bits, ')
 
 # %% wrong entry: ridge is 0.001, but 1 is needed
-def make_ridge(dataset_name, n_bits, random_state=None):
-    return RidgeHash(n_bits, RBF(300, divisor=6), 0.001, random_state=random_state)
-
-
-METHODS["RidgeHash"] = make_ridge
-
+swap("RidgeHash(n_bits,", "RidgeHash(n_bits, RBF(300, divisor=6), 0.001,")
 
 # %% wrong entry: the codebook is 'spread'
-def make_ridge(dataset_name, n_bits, random_state=None):
-    return RidgeHash(n_bits, RBF(300, divisor=6), codebook="spread", random_state=random_state)
+swap("RidgeHash(n_bits,", 'RidgeHash(n_bits, RBF(300, divisor=6), codebook="spread",')
 
-
-METHODS["RidgeHash"] = make_ridge
+# %% wrong entry: make_ridge returns NoneType
+swap("return RidgeHash(n_bits", "RidgeHash(n_bits, RBF(300, divisor=6)")
 
 
 # %% wrong entry: make a new one in each call
@@ -472,14 +421,6 @@ METHODS["RidgeHash"] = make_ridge
 def make_ridge(dataset_name, n_bits, random_state=None):
     model = RidgeHash(n_bits, RBF(300, divisor=6), random_state=random_state)
     return model.fit(X, y)
-
-
-METHODS["RidgeHash"] = make_ridge
-
-
-# %% wrong entry: make_ridge returns NoneType
-def make_ridge(dataset_name, n_bits, random_state=None):
-    RidgeHash(n_bits, RBF(300, divisor=6), random_state=random_state)
 
 
 METHODS["RidgeHash"] = make_ridge

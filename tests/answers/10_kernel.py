@@ -1,12 +1,25 @@
 """Answers of students to the checks of 10_kernel. The format is in test_exercises.py."""
 
 
-# ---- bandwidth -----------------------------------------------------------------------
+# %% wrong bandwidth: is a sum over p
+def bandwidth(X, m, divisor):
+    return np.mean((X[m:, None] - X[None, :m]) ** 2) / divisor
 
 
 # %% wrong bandwidth: with the anchor's distance 0 to itself
-def bandwidth(X, m, divisor):
-    return np.mean([((X - a) ** 2).sum(axis=1) for a in X[:m]]) / divisor
+swap("(X[m:, None] - X[None, :m]) ** 2", "[((X - a) ** 2).sum(axis=1) for a in X[:m]]")
+
+# %% wrong bandwidth: divide by their number
+swap("np.mean((X[m:, None] - X[None, :m]) ** 2", "sum(((X[m:] - a) ** 2).sum() for a in X[:m]")
+
+# %% wrong bandwidth: with divisor 2 .* divide by it
+swap("(X[m:, None] - X[None, :m]) ** 2) /", "[((X[m:] - a) ** 2).sum(axis=1) for a in X[:m]]) *")
+
+# %% wrong bandwidth: every anchor is paired with every other row
+swap("np.mean((X[m:, None] - X[None, :m]) ** 2", "((X[m:] - X[0]) ** 2).sum(axis=1).mean(")
+
+# %% wrong bandwidth: kernels.RBF does the whole task
+swap("np.mean((X[m:, None] - X[None, :m]) ** 2) / divisor", "RBF(m, divisor=divisor).fit(X).eta2_")
 
 
 # %% wrong bandwidth: take no root
@@ -21,26 +34,6 @@ def bandwidth(X, m, divisor):
     return np.mean(lengths) ** 2 / divisor
 
 
-# %% wrong bandwidth: is a sum over p
-def bandwidth(X, m, divisor):
-    return np.mean((X[m:, None] - X[None, :m]) ** 2) / divisor
-
-
-# %% wrong bandwidth: divide by their number
-def bandwidth(X, m, divisor):
-    return sum(((X[m:] - a) ** 2).sum() for a in X[:m]) / divisor
-
-
-# %% wrong bandwidth: with divisor 2 .* divide by it
-def bandwidth(X, m, divisor):
-    return np.mean([((X[m:] - a) ** 2).sum(axis=1) for a in X[:m]]) * divisor
-
-
-# %% wrong bandwidth: every anchor is paired with every other row
-def bandwidth(X, m, divisor):
-    return ((X[m:] - X[0]) ** 2).sum(axis=1).mean() / divisor
-
-
 # %% wrong bandwidth: every anchor is paired with every other row
 def bandwidth(X, m, divisor):
     # The distance to the mean anchor leaves out how the anchors differ.
@@ -50,11 +43,6 @@ def bandwidth(X, m, divisor):
 # %% wrong bandwidth: one number is needed
 def bandwidth(X, m, divisor):
     return np.array([((X[m:] - a) ** 2).sum(axis=1).mean() for a in X[:m]]) / divisor
-
-
-# %% wrong bandwidth: kernels.RBF does the whole task
-def bandwidth(X, m, divisor):
-    return RBF(m, divisor=divisor).fit(X).eta2_
 
 
 # %% right bandwidth: all pairs at once
@@ -82,36 +70,31 @@ def bandwidth(X, m, divisor):
     return total / pairs / divisor
 
 
-# ---- rbf -----------------------------------------------------------------------------
+# %% right rbf: what the next ones change
+def rbf(X, A, eta2):
+    squared = ((X[:, None] - A[None]) ** 2).sum(axis=2)
+    return np.exp(-squared / (2 * eta2)).astype(np.float32)
 
 
 # %% wrong rbf: the 2 in 2 eta\^2 is missing
-def rbf(X, A, eta2):
-    squared = ((X[:, None] - A[None]) ** 2).sum(axis=2)
-    return np.exp(-squared / eta2).astype(np.float32)
-
+swap("(2 * eta2)", "eta2")
 
 # %% wrong rbf: need not be squared
-def rbf(X, A, eta2):
-    squared = ((X[:, None] - A[None]) ** 2).sum(axis=2)
-    return np.exp(-squared / (2 * eta2**2)).astype(np.float32)
+swap("/ (2 * eta2", "/ (2 * eta2**2")
+
+# %% wrong rbf: the minus sign is missing
+swap("-squared /", "squared /")
+
+# %% wrong rbf: but \|x - a\|\^2 is their sum
+swap(") ** 2).sum", ") ** 2).mean")
+
+# %% wrong rbf: the root of eta2 is taken
+swap("/ (2 * eta2", "/ (2 * math.sqrt(eta2)")
 
 
 # %% wrong rbf: take no root
 def rbf(X, A, eta2):
     return np.exp(-np.linalg.norm(X[:, None] - A[None], axis=2) / (2 * eta2)).astype(np.float32)
-
-
-# %% wrong rbf: the minus sign is missing
-def rbf(X, A, eta2):
-    squared = ((X[:, None] - A[None]) ** 2).sum(axis=2)
-    return np.exp(squared / (2 * eta2)).astype(np.float32)
-
-
-# %% wrong rbf: but \|x - a\|\^2 is their sum
-def rbf(X, A, eta2):
-    squared = ((X[:, None] - A[None]) ** 2).mean(axis=2)
-    return np.exp(-squared / (2 * eta2)).astype(np.float32)
 
 
 # %% wrong rbf: a column for each anchor
@@ -139,12 +122,6 @@ def rbf(X, A, eta2):
     return (np.exp(-squared / (2 * eta2)) / (2 * eta2) ** 0.5).astype(np.float32)
 
 
-# %% wrong rbf: the root of eta2 is taken
-def rbf(X, A, eta2):
-    squared = ((X[:, None] - A[None]) ** 2).sum(axis=2)
-    return np.exp(-squared / (2 * math.sqrt(eta2))).astype(np.float32)
-
-
 # %% right rbf: one row at a time
 def rbf(X, A, eta2):
     rows = [np.exp(-((x - A) ** 2).sum(axis=1) / (2 * eta2)) for x in X]
@@ -159,31 +136,6 @@ def rbf(X, A, eta2):
     return Z.astype(np.float32)
 
 
-# ---- compiled ------------------------------------------------------------------------
-
-
-# %% wrong compiled: the sum goes on from the pair before
-@njit
-def rbf_compiled(X, A, eta2, Z):
-    squared = np.float32(0)
-    for i in range(len(X)):
-        for j in range(len(A)):
-            for k in range(X.shape[1]):
-                squared += (X[i, k] - A[j, k]) ** 2
-            Z[i, j] = math.exp(-squared / (2 * eta2))
-
-
-# %% wrong compiled: the sum goes on from the anchor before
-@njit
-def rbf_compiled(X, A, eta2, Z):
-    for i in range(len(X)):
-        squared = np.float32(0)
-        for j in range(len(A)):
-            for k in range(X.shape[1]):
-                squared += (X[i, k] - A[j, k]) ** 2
-            Z[i, j] = math.exp(-squared / (2 * eta2))
-
-
 # %% wrong compiled: Loop over len\(X\), len\(A\), X.shape\[1\]
 @njit
 def rbf_compiled(X, A, eta2, Z):
@@ -193,6 +145,23 @@ def rbf_compiled(X, A, eta2, Z):
             for k in range(X.shape[1]):
                 squared += (X[i, k] - A[j, k]) ** 2
             Z[i, j] = math.exp(-squared / (2 * eta2))
+
+
+# %% wrong compiled: the sum goes on from the pair before
+swap("for i in range(len(X)):", "squared = np.float32(0)\n    for i in range(len(X)):")
+swap("for j in range(X.shape[1]):\n            squared = np.float32(0)", "for j in range(len(A)):")
+
+# %% wrong compiled: the sum goes on from the anchor before
+swap("for j in range(X.shape[1]):", "squared = np.float32(0)")
+swap("         squared = np.float32(0)", "     for j in range(len(A)):")
+
+# %% wrong compiled: see the minus sign
+swap("for j in range(X.shape[1]):", "for j in range(len(A)):")
+swap("squared += (X[i, k] - A[j, k]) ** 2", "squared -= (X[i, k] - A[j, k]) ** 2")
+
+# %% wrong compiled: the 2 in 2 eta\^2 is missing
+swap("for j in range(X.shape[1]):", "for j in range(len(A)):")
+swap("Z[i, j] = math.exp(-squared / (2 * eta2))", "Z[i, j] = math.exp(-squared / eta2)")
 
 
 # %% wrong compiled: nothing must be
@@ -218,28 +187,6 @@ def rbf_compiled(X, A, eta2, Z):
             Z[i, j] = math.exp(-squared / (2 * eta2))
 
 
-# %% wrong compiled: see the minus sign
-@njit
-def rbf_compiled(X, A, eta2, Z):
-    for i in range(len(X)):
-        for j in range(len(A)):
-            squared = np.float32(0)
-            for k in range(X.shape[1]):
-                squared -= (X[i, k] - A[j, k]) ** 2
-            Z[i, j] = math.exp(-squared / (2 * eta2))
-
-
-# %% wrong compiled: the 2 in 2 eta\^2 is missing
-@njit
-def rbf_compiled(X, A, eta2, Z):
-    for i in range(len(X)):
-        for j in range(len(A)):
-            squared = np.float32(0)
-            for k in range(X.shape[1]):
-                squared += (X[i, k] - A[j, k]) ** 2
-            Z[i, j] = math.exp(-squared / eta2)
-
-
 # %% right compiled: rows and sums, by numpy inside the loop
 @njit
 def rbf_compiled(X, A, eta2, Z):
@@ -260,17 +207,25 @@ def rbf_compiled(X, A, eta2, Z):
             Z[i, j] = math.exp(factor * total)
 
 
-# ---- sweep ---------------------------------------------------------------------------
-
-
-# %% wrong sweep: is the divisor passed to RBF
+# %% right sweep: what the next ones change
 def sweep(divisors):
     scores = []
     for divisor in divisors:
-        feature_map = RBF(100).fit(X)
+        feature_map = RBF(100, divisor=divisor).fit(X)
         model = HMOH(32, random_state=0).fit(feature_map.transform(X), labels)
         scores.append(score(model, feature_map))
     return scores
+
+
+# %% wrong sweep: is the divisor passed to RBF
+swap("feature_map = RBF(100, divisor=divisor).fit(X)", "feature_map = RBF(100).fit(X)")
+
+# %% wrong sweep: 100 anchors, 32 bits
+swap("100, divisor", "300, divisor")
+swap("32, random_state", "16, random_state")
+
+# %% wrong sweep: in the reverse order
+swap("scores.append(score(model, feature_map))", "scores.insert(0, score(model, feature_map))")
 
 
 # %% wrong sweep: a list of two numbers is needed
@@ -279,26 +234,6 @@ def sweep(divisors):
         feature_map = RBF(100, divisor=divisor).fit(X)
         model = HMOH(32, random_state=0).fit(feature_map.transform(X), labels)
         return score(model, feature_map)
-
-
-# %% wrong sweep: 100 anchors, 32 bits
-def sweep(divisors):
-    scores = []
-    for divisor in divisors:
-        feature_map = RBF(300, divisor=divisor).fit(X)
-        model = HMOH(16, random_state=0).fit(feature_map.transform(X), labels)
-        scores.append(score(model, feature_map))
-    return scores
-
-
-# %% wrong sweep: in the reverse order
-def sweep(divisors):
-    scores = []
-    for divisor in divisors:
-        feature_map = RBF(100, divisor=divisor).fit(X)
-        model = HMOH(32, random_state=0).fit(feature_map.transform(X), labels)
-        scores.insert(0, score(model, feature_map))
-    return scores
 
 
 # %% right sweep: an array from a comprehension, with fit_transform
@@ -314,25 +249,23 @@ def sweep(divisors):
     return np.array([one(divisor) for divisor in divisors])
 
 
-# ---- product -------------------------------------------------------------------------
+# %% right product: what the next ones change
+def rbf_product(X, A, eta2):
+    squared = (X**2).sum(axis=1)[:, None] - 2 * X @ A.T + (A**2).sum(axis=1)
+    return np.exp(-squared / (2 * eta2)).astype(np.float32)
 
 
 # %% wrong product: the factor 2 of x.a is missing
-def rbf_product(X, A, eta2):
-    squared = (X**2).sum(axis=1)[:, None] - X @ A.T + (A**2).sum(axis=1)
-    return np.exp(-squared / (2 * eta2)).astype(np.float32)
-
+swap("None] - 2 *", "None] -")
 
 # %% wrong product: the sign of 2 x.a must be minus
-def rbf_product(X, A, eta2):
-    squared = (X**2).sum(axis=1)[:, None] + 2 * X @ A.T + (A**2).sum(axis=1)
-    return np.exp(-squared / (2 * eta2)).astype(np.float32)
-
+swap("None] - 2 *", "None] + 2 *")
 
 # %% wrong product: \|a\|\^2 is missing
-def rbf_product(X, A, eta2):
-    squared = (X**2).sum(axis=1)[:, None] - 2 * X @ A.T
-    return np.exp(-squared / (2 * eta2)).astype(np.float32)
+swap(" + (A**2).sum(axis=1)", "")
+
+# %% wrong product: float32\[400, 100\] is needed
+swap(" / (2 * eta2)).astype(np.float32", ".astype(float) / (2 * eta2)")
 
 
 # %% wrong product: need no root
@@ -353,12 +286,6 @@ def rbf_product(X, A, eta2):
 # %% wrong product: all n m p differences is too large
 def rbf_product(X, A, eta2):
     return np.exp(-((X[:, None] - A) ** 2).sum(axis=2) / (2 * eta2))
-
-
-# %% wrong product: float32\[400, 100\] is needed
-def rbf_product(X, A, eta2):
-    squared = (X**2).sum(axis=1)[:, None] - 2 * X @ A.T + (A**2).sum(axis=1)
-    return np.exp(-squared.astype(float) / (2 * eta2))
 
 
 # %% wrong product: kernels.RBF does the whole task
@@ -396,31 +323,27 @@ def rbf_product(X, A, eta2):
     return (of_x[:, None] * np.exp((X @ A.T) / eta2) * of_a).astype(np.float32)
 
 
-# ---- stable --------------------------------------------------------------------------
-
-
 # %% wrong stable: move the origin to the mean of the anchors
 def rbf_stable(X, A, eta2):
     squared = (X**2).sum(axis=1)[:, None] - 2 * X @ A.T + (A**2).sum(axis=1)
     return np.exp(-np.maximum(squared, 0) / (2 * eta2)).astype(np.float32)
 
 
-# %% wrong stable: so take np.maximum
+# %% right stable: what the next ones change
 def rbf_stable(X, A, eta2):
     origin = A.mean(axis=0)
     X = X - origin
     A = A - origin
     squared = (X**2).sum(axis=1)[:, None] - 2 * X @ A.T + (A**2).sum(axis=1)
-    return np.exp(-squared / (2 * eta2)).astype(np.float32)
+    return np.exp(-np.maximum(squared, 0) / (2 * eta2)).astype(np.float32)
 
+
+# %% wrong stable: so take np.maximum
+swap("np.maximum(squared, 0)", "squared")
 
 # %% wrong stable: not X -= origin
-def rbf_stable(X, A, eta2):
-    origin = A.mean(axis=0)
-    X -= origin
-    A -= origin
-    squared = (X**2).sum(axis=1)[:, None] - 2 * X @ A.T + (A**2).sum(axis=1)
-    return np.exp(-np.maximum(squared, 0) / (2 * eta2)).astype(np.float32)
+swap("X = X - origin", "X -= origin")
+swap("A = A - origin", "A -= origin")
 
 
 # %% wrong stable: must be moved by the same vector

@@ -1,9 +1,6 @@
 """Answers of students to the checks of 11_drift. The format is in test_exercises.py."""
 
 
-# ---- prequential ---------------------------------------------------------------------
-
-
 # %% wrong prequential: was learned before it was predicted
 def prequential(model, X, y, block):
     accuracy = []
@@ -135,9 +132,6 @@ def prequential(model, X, y, block):
     return scores
 
 
-# ---- weights -------------------------------------------------------------------------
-
-
 # %% wrong weights: up to step n divide by t, not by n
 def weights_of_steps(T, n):
     if n is None:
@@ -153,14 +147,21 @@ def weights_of_steps(T, n):
     return weights
 
 
-# %% wrong weights: the order is reversed
+# %% right weights: what the next ones change
 def weights_of_steps(T, n):
     weights = np.zeros(T)
     for t in range(1, T + 1):
         k = t if n is None else min(t, n)
         weights *= 1 - 1 / k
         weights[t - 1] = 1 / k
-    return weights[::-1]
+    return weights
+
+
+# %% wrong weights: the order is reversed
+swap("return weights", "return weights[::-1]")
+
+# %% wrong weights: but an average needs 1
+swap("weights *= 1 - 1 / k", "")
 
 
 # %% wrong weights: up to step n it is the average of all states
@@ -169,15 +170,6 @@ def weights_of_steps(T, n):
         return np.full(T, 1 / T)
     weights = (1 - 1 / n) ** np.arange(T)[::-1]
     return weights / weights.sum()
-
-
-# %% wrong weights: but an average needs 1
-def weights_of_steps(T, n):
-    weights = np.zeros(T)
-    for t in range(1, T + 1):
-        k = t if n is None else min(t, n)
-        weights[t - 1] = 1 / k
-    return weights
 
 
 # %% wrong weights: forgetting begins one step too late
@@ -214,10 +206,7 @@ def weights_of_steps(T, n):
     return average
 
 
-# ---- average -------------------------------------------------------------------------
-
-
-# %% wrong average: move the average after every sample
+# %% right average: what the next ones change
 def forgetting_average(Z, y, C, memory):
     W = np.zeros((C.shape[1], Z.shape[1]))
     average = np.zeros_like(W)
@@ -227,8 +216,15 @@ def forgetting_average(Z, y, C, memory):
         wrong = (W @ z > 0) != (c > 0)
         if wrong.any():
             W[wrong] += np.outer(c[wrong], z)
-            average += (W - average) / (t if memory is None else min(t, memory))
+        average += (W - average) / (t if memory is None else min(t, memory))
     return average
+
+
+# %% wrong average: move the average after every sample
+swap("average +=", "    average +=")
+
+# %% wrong average: is every bit updated by its own target, and only if it is wrong
+swap("W[wrong] += np.outer(c[wrong], z)", "W += np.outer(c, z)  # the right bits too")
 
 
 # %% wrong average: moved before the update of the same sample
@@ -244,7 +240,7 @@ def forgetting_average(Z, y, C, memory):
     return average
 
 
-# %% wrong average: up to step n divide by t, not by n
+# %% right average: what the next ones change
 def forgetting_average(Z, y, C, memory):
     W = np.zeros((C.shape[1], Z.shape[1]))
     average = np.zeros_like(W)
@@ -253,8 +249,15 @@ def forgetting_average(Z, y, C, memory):
         c = C[y[t - 1]]
         wrong = (W @ z > 0) != (c > 0)
         W[wrong] += np.outer(c[wrong], z)
-        average += (W - average) / (memory or t)
+        average += (W - average) / (t if memory is None else min(t, memory))
     return average
+
+
+# %% wrong average: up to step n divide by t, not by n
+swap("t if memory is None else min(t, memory)", "memory or t")
+
+# %% wrong average: a row for each bit
+swap("return average", "return average[0]")
 
 
 # %% wrong average: the memory is ignored
@@ -270,52 +273,13 @@ def forgetting_average(Z, y, C, memory):
 
 
 # %% wrong average: the mean of the last states only
-def forgetting_average(Z, y, C, memory):
-    W = np.zeros((C.shape[1], Z.shape[1]))
-    states = []
-    for z, label in zip(Z, y):
-        c = C[label]
-        wrong = (W @ z > 0) != (c > 0)
-        W[wrong] += np.outer(c[wrong], z)
-        states.append(W.copy())
-    return np.mean(states[-(memory or len(Z)) :], axis=0)
-
+swap("total = np.zeros_like(W)", "states = []")
+swap("total += W", "states.append(W.copy())")
+swap("return total / len(Z)", "return np.mean(states[-(memory or len(Z)) :], axis=0)")
 
 # %% wrong average: the last state
-def forgetting_average(Z, y, C, memory):
-    W = np.zeros((C.shape[1], Z.shape[1]))
-    for z, label in zip(Z, y):
-        c = C[label]
-        wrong = (W @ z > 0) != (c > 0)
-        W[wrong] += np.outer(c[wrong], z)
-    return W
-
-
-# %% wrong average: is every bit updated by its own target, and only if it is wrong
-def forgetting_average(Z, y, C, memory):
-    W = np.zeros((C.shape[1], Z.shape[1]))
-    average = np.zeros_like(W)
-    for t in range(1, len(Z) + 1):
-        z = Z[t - 1]
-        c = C[y[t - 1]]
-        wrong = (W @ z > 0) != (c > 0)
-        if wrong.any():
-            W += np.outer(c, z)  # the right bits too
-        average += (W - average) / (t if memory is None else min(t, memory))
-    return average
-
-
-# %% wrong average: a row for each bit
-def forgetting_average(Z, y, C, memory):
-    W = np.zeros((C.shape[1], Z.shape[1]))
-    average = np.zeros_like(W)
-    for t in range(1, len(Z) + 1):
-        z = Z[t - 1]
-        c = C[y[t - 1]]
-        wrong = (W @ z > 0) != (c > 0)
-        W[wrong] += np.outer(c[wrong], z)
-        average += (W - average) / (t if memory is None else min(t, memory))
-    return average[0]
+swap("total = np.zeros_like(W)", "")
+swap("    total += W\n    return total / len(Z)", "return W")
 
 
 # %% right average: bit by bit, with a factor for the old part
@@ -346,9 +310,6 @@ def forgetting_average(Z, y, C, memory):
     return mean.T
 
 
-# ---- choose --------------------------------------------------------------------------
-
-
 # %% wrong choose: may use the blocks before it, and no other
 def choose(accuracy, window):
     return accuracy.argmax(axis=0)
@@ -375,28 +336,37 @@ def choose(accuracy, window):
     return np.concatenate([[0], chosen])
 
 
-# %% wrong choose: the whole past is used here
+# %% right choose: what the next ones change
 def choose(accuracy, window):
     chosen = [0]
-    for b in range(1, accuracy.shape[1]):
-        chosen.append(accuracy[:, :b].mean(axis=1).argmax())
-    return np.array(chosen)
-
-
-# %% wrong choose: one row for each of 5 blocks
-def choose(accuracy, window):
-    chosen = []
     for b in range(1, accuracy.shape[1]):
         chosen.append(accuracy[:, max(0, b - window) : b].mean(axis=1).argmax())
     return np.array(chosen)
 
 
-# %% wrong choose: row 0 for the first block
+# %% wrong choose: the whole past is used here
+swap("max(0, b - window) : ", ":")
+
+# %% wrong choose: one row for each of 5 blocks
+swap("chosen = [0]", "chosen = []")
+
+
+# %% right choose: what the next ones change
 def choose(accuracy, window):
-    chosen = np.full(accuracy.shape[1], len(accuracy) - 1)
+    chosen = np.zeros(accuracy.shape[1], int)
     for b in range(1, accuracy.shape[1]):
         chosen[b] = accuracy[:, max(0, b - window) : b].mean(axis=1).argmax()
     return chosen
+
+
+# %% wrong choose: row 0 for the first block
+swap("zeros(accuracy.shape[1], int", "full(accuracy.shape[1], len(accuracy) - 1")
+
+# %% wrong choose: use the parameter `window`
+swap("b - window", "b - 2")
+
+# %% wrong choose: integers are needed
+swap("chosen = np.zeros(accuracy.shape[1], int)", "chosen = np.zeros(accuracy.shape[1])")
 
 
 # %% wrong choose: ties go to row 0
@@ -405,22 +375,6 @@ def choose(accuracy, window):
     for b in range(1, accuracy.shape[1]):
         mean = accuracy[:, max(0, b - window) : b].mean(axis=1)
         chosen[b] = np.argsort(mean, kind="stable")[-1]
-    return chosen
-
-
-# %% wrong choose: use the parameter `window`
-def choose(accuracy, window):
-    chosen = np.zeros(accuracy.shape[1], int)
-    for b in range(1, accuracy.shape[1]):
-        chosen[b] = accuracy[:, max(0, b - 2) : b].mean(axis=1).argmax()
-    return chosen
-
-
-# %% wrong choose: integers are needed
-def choose(accuracy, window):
-    chosen = np.zeros(accuracy.shape[1])
-    for b in range(1, accuracy.shape[1]):
-        chosen[b] = accuracy[:, max(0, b - window) : b].mean(axis=1).argmax()
     return chosen
 
 
