@@ -6,30 +6,30 @@ PY := .venv/bin/python
 PARALLEL := -n auto --maxprocesses 4 --dist loadfile
 # The tests of compiled loops and their twins, which run with the JIT off too.
 LOOPS := $(addprefix tests/test_,$(addsuffix .py,hmoh hmoh_codebook kernels metrics_loops baselines pairwise sketching))
+# The tests of hmoh.py, kernels.py, metrics.py and ridge.py, whose coverage is measured.
+CORE := $(wildcard tests/test_hmoh*.py tests/test_kernels.py tests/test_metrics*.py tests/test_ridge.py)
 
-.PHONY: help demo test check style coverage fuzz mutants compare notebooks notebooks-update site bench lab constraints clean
+.PHONY: help demo test check style fuzz mutants compare notebooks notebooks-update site bench lab constraints clean
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/make \1|\2/' | awk -F'|' '{ printf "%-24s%s\n", $$1, $$2 }'
 
 demo: .venv/notebooks.done ## stream MNIST and search it in half a minute; writes build/demo.png
 	@$(PY) -m study.demo
 
-test: style ## check the style, then run the tests: of compiled loops with the JIT off, all with it on
-	NUMBA_DISABLE_JIT=1 $(PY) -m pytest $(PARALLEL) -m "not slow" $(LOOPS)
-	$(PY) -m pytest $(PARALLEL)
+# A line counts as covered if a test runs it with the JIT off or on.
+test: style ## check the style, then run all tests, those of compiled loops also with the JIT off; prints the coverage of the core
+	rm -f build/coverage*
+	NUMBA_DISABLE_JIT=1 $(PY) -m coverage run -m pytest $(PARALLEL) -m "not slow" $(LOOPS)
+	$(PY) -m coverage run -m pytest $(PARALLEL) $(CORE)
+	$(PY) -m coverage combine --quiet && $(PY) -m coverage report
+	$(PY) -m pytest $(PARALLEL) $(addprefix --ignore=,$(CORE))
 
 check: style ## check the style, and run the fast tests of the core
-	$(PY) -m pytest $(PARALLEL) -m "not slow" tests/test_hmoh*.py tests/test_kernels.py tests/test_metrics*.py tests/test_ridge.py
+	$(PY) -m pytest $(PARALLEL) -m "not slow" $(CORE)
 
 style: .venv/all.done
 	$(PY) -m ruff check --quiet .
 	$(PY) -m ruff format --quiet --check .
-
-coverage: .venv/all.done ## which lines of the core no test runs, the JIT off and on together
-	rm -f build/coverage*
-	NUMBA_DISABLE_JIT=1 $(PY) -m coverage run -m pytest -m "not slow" $(LOOPS)
-	$(PY) -m coverage run -m pytest -m "not slow" tests/test_hmoh*.py tests/test_kernels.py tests/test_metrics*.py tests/test_ridge.py
-	$(PY) -m coverage combine --quiet && $(PY) -m coverage report --show-missing
 
 fuzz: .venv/all.done ## many random streams against one that was seen at once, some minutes
 	HYPOTHESIS_PROFILE=nightly $(PY) -m pytest -m machine

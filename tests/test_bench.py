@@ -53,33 +53,6 @@ def test_the_features_of_numpy_are_those_of_the_maps(samples):
     np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-6)
 
 
-def test_single_calls_go_through_the_samples(monkeypatch):
-    monkeypatch.setattr(bench, "SINGLE_CALLS", 4)
-    seen = []
-    calls = bench.singly(seen.append, range(5, 8))
-    calls()
-    calls()
-    assert seen == [5, 6, 7, 5, 6, 7, 5, 6]
-
-
-def test_a_single_line_gives_ratios_of_peers_to_us_and_of_us_to_bulk(capsys):
-    bench.single_line("learn", [4.0, 10.0, 2.0], 0.5)
-    bench.single_line("encode", [4.0, 10.0], 0.5)
-    learn, encode = capsys.readouterr().out.splitlines()
-    assert learn.split() == [
-        "learn",
-        "4.0",
-        "10.0",
-        "2.50",
-        "2.0",
-        "0.50",
-        "0.5",
-        "8.0",
-    ]
-    assert encode.split() == ["encode", "4.0", "10.0", "2.50", "0.5", "8.0"]
-    assert len(learn) == len(encode)
-
-
 def test_the_numpy_loop_gives_the_exact_map_where_no_items_tie():
     rng = np.random.default_rng(0)
     # Item k differs from the query in its first k bits, so all distances are different.
@@ -100,9 +73,3 @@ def test_the_shortest_time_of_each_call_counts(monkeypatch):
     durations = iter([5, 3, 4, 8, 7, 9, 6, 2, 6, 7, 7, 8])
     monkeypatch.setattr(bench, "duration", lambda call: next(durations))
     assert bench.shortest(lambda: None, lambda: None, turns=2) == [2, 7]
-
-
-@pytest.mark.parametrize("theirs, said", [(0.02, "10.0x faster"), (0.001, "2.00x the time")])
-def test_a_line_compares_two_times(theirs, said, capsys):
-    bench.line("ours", 0.002, "peer", theirs)
-    assert capsys.readouterr().out.rstrip().endswith(said)

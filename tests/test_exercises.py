@@ -191,25 +191,6 @@ def test_long_exercises_are_shortened_by_the_quick_profile(number):
     assert any('protocol.PROFILE == "quick"' in cell.source for cell in given)
 
 
-@pytest.mark.parametrize(
-    ("text", "match"),
-    [
-        ("x = 1\n", "before the first cell"),
-        ("# %% chekc name 2\n", "is no header"),
-        ("# %% [markdown]\nx = 1\n", "is text"),
-    ],
-)
-def test_bad_source_is_refused_with_its_line(text, match, tmp_path):
-    (tmp_path / "01_bad.py").write_text(text)
-    with pytest.raises(ValueError, match=rf"01_bad\.py, line \d: .*{match}"):
-        generate.read_source(tmp_path / "01_bad.py")
-
-
-def test_solution_without_markers_is_refused():
-    with pytest.raises(ValueError, match="needs ### BEGIN SOLUTION"):
-        generate.without_solution(generate.Cell(False, "solution", "name", 0, "x = 1"))
-
-
 # ---- texts for teachers --------------------------------------------------------------
 
 TEXTS = [*FOLDER.glob("*.md"), *FOLDER.glob("lectures/*.md")]
@@ -305,31 +286,6 @@ def test_links_pictures_and_folds_of_a_text(path):
     assert text.count("<details>") == text.count("</details>")
     assert text.count("<details>") == text.count("<summary>Answer</summary>")
     assert max(map(len, re.findall(r"^[^|\n].*", text, flags=re.MULTILINE))) <= 140
-
-
-def test_quiz_has_ten_questions_with_folded_answers_and_their_exercises():
-    text = (FOLDER / "quiz.md").read_text(encoding="utf-8")
-    assert re.findall(r"^\*\*(\d+)\.\*\*", text, flags=re.MULTILINE) == [
-        str(number) for number in range(1, 11)
-    ]
-    assert text.count("<details><summary>Answer</summary>") == 10
-    assert len(re.findall(r"\(Exercises? \d+( and \d+)?\)\n\n</details>", text)) == 10
-
-
-def test_glossary_is_in_order_and_has_the_words_of_the_method():
-    text = (FOLDER / "glossary.md").read_text(encoding="utf-8")
-    words = re.findall(r"^\| \*\*(.+?)\*\* \|", text, flags=re.MULTILINE)
-    assert words == sorted(words, key=str.lower)
-    for word in (
-        "hash function",
-        "target",
-        "codebook",
-        "query",
-        "database",
-        "anchor",
-        "tie",
-    ):
-        assert any(entry.startswith(word) for entry in words), word
 
 
 # ---- running -------------------------------------------------------------------------

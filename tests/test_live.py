@@ -1,7 +1,5 @@
 """Streams with queries in between, codes that stay as they were made, and a rule to renew them."""
 
-import doctest
-
 import numpy as np
 import pytest
 
@@ -252,8 +250,3 @@ def test_single_calls_are_timed_and_learned_from():
     assert arrival.shape == query.shape == (30,)
     assert (arrival > 0).all() and (query > 0).all()
     assert model.n_seen_ == 50
-
-
-def test_examples_run():
-    failed, tried = doctest.testmod(live)
-    assert tried > 0 and failed == 0

@@ -162,11 +162,6 @@ def test_bars_go_and_warnings_stay(text, left):
     assert [output.text for output in kept] == ([left] if left else [])
 
 
-def test_bars_on_stdout_stay():
-    (kept,) = run_notebooks.tidy([new_output("stream", name="stdout", text="a\rb\n")])
-    assert kept.text == "a\rb\n"
-
-
 def test_pictures_are_lighter_and_keep_the_colours_of_thin_lines():
     figure, file = Figure(figsize=(6, 4), dpi=100), io.BytesIO()
     axes = figure.subplots()
@@ -190,16 +185,6 @@ def test_pictures_are_lighter_and_keep_the_colours_of_thin_lines():
         assert pixels.any() and np.abs(before[pixels] - after[pixels]).max() <= 4
     once = output.data["image/png"]
     assert run_notebooks.lighter(once) == once
-
-
-def test_printed_text_is_joined_up_to_the_next_picture():
-    picture = new_output("display_data", {"text/plain": "picture"})
-    texts = [
-        new_output("stream", name="stderr" if text in "de" else "stdout", text=text)
-        for text in "abcdef"
-    ]
-    outputs = run_notebooks.tidy([*texts[:2], picture, *texts[2:]])
-    assert [output.get("text") for output in outputs] == ["ab", None, "c", "de", "f"]
 
 
 def test_run_keeps_nothing_volatile(tmp_path, monkeypatch):
@@ -278,42 +263,6 @@ def test_update_writes_the_figures_of_tagged_cells(tmp_path, monkeypatch, capsys
         assert picture.size == (20, 10) and picture.mode == "P"
 
 
-def test_update_writes_an_animation_as_it_is(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(run_notebooks, "BUILD", tmp_path / "build")
-    source = (
-        "import io\nfrom IPython.display import Image as Shown\nfrom PIL import Image\n"
-        "file = io.BytesIO()\n"
-        "frames = [Image.new('RGB', (20, 10), name) for name in ('blue', 'red')]\n"
-        "frames[0].save(file, 'GIF', save_all=True, append_images=frames[1:])\n"
-        "Shown(file.getvalue(), format='gif')"
-    )
-    path = write(tmp_path / "01_moving.ipynb", source)
-    notebook = nbformat.read(path, as_version=4)
-    notebook.cells[0].metadata["tags"] = ["figure:moving"]
-    nbformat.write(notebook, path)
-    assert run_notebooks.main(["--update", str(path)]) == 0
-    (figure,) = (tmp_path / "figures").iterdir()
-    stored = nbformat.read(path, as_version=4).cells[0].outputs[0].data["image/gif"]
-    assert figure.name == "moving.gif"
-    assert figure.read_bytes() == base64.b64decode(stored)
-    with Image.open(figure) as picture:
-        assert picture.n_frames == 2
-
-
-def test_a_figure_tag_without_a_picture_is_an_error(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(run_notebooks, "BUILD", tmp_path / "build")
-    path = write(tmp_path / "01_none.ipynb", "1")
-    notebook = nbformat.read(path, as_version=4)
-    notebook.cells[0].metadata["tags"] = ["figure:blue"]
-    nbformat.write(notebook, path)
-    before = path.read_bytes()
-    assert run_notebooks.main(["--update", str(path)]) == 1
-    assert (
-        "01_none.ipynb: ValueError: cell cell-00 is tagged 'figure:blue'" in capsys.readouterr().out
-    )
-    assert path.read_bytes() == before
-
-
 def test_an_interrupted_update_leaves_the_old_notebook(tmp_path, monkeypatch):
     path = write(tmp_path / "01_good.ipynb", "1")
     before = path.read_bytes()
@@ -355,15 +304,6 @@ def test_a_failure_is_named_and_the_next_notebook_is_run(tmp_path, monkeypatch, 
     assert (
         bad.read_bytes() == before[0] and good.read_bytes() != before[1]
     )  # --update keeps whole runs only
-
-
-def test_without_update_the_notebook_stays(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(run_notebooks, "BUILD", tmp_path / "build")
-    path = write(tmp_path / "01_good.ipynb", "print('fine')")
-    before = path.read_bytes()
-    assert run_notebooks.main([str(path)]) == 0 and path.read_bytes() == before
-    ran = nbformat.read(tmp_path / "build" / "notebooks" / path.name, as_version=4)
-    assert ran.cells[0].outputs[0].text == "fine\n"
 
 
 def test_outputs_of_cells_tagged_print_are_printed(tmp_path, monkeypatch, capsys):

@@ -219,15 +219,6 @@ def test_numbers_in_a_lesson_are_computed_by_the_notebook_that_the_paragraph_nam
         assert unknown == [], paragraph
 
 
-def test_sources_of_a_paragraph():
-    found = sources_of("In exercise 6 mAP is .5, and `14_live` has more (Exercise 11).")
-    assert [path.stem for path in found] == [
-        "14_live",
-        "06_average_precision",
-        "11_drift",
-    ]
-
-
 def test_rows_of_mnist_in_the_docstrings_of_methods_are_those_of_the_notebook():
     rows = []
     for path in sorted((ROOT / "baselines").glob("*.py")):

@@ -15,7 +15,7 @@ import pytest
 from matplotlib.colors import to_hex
 
 from baselines import METHODS
-from study import pictures, plots, protocol
+from study import plots
 from study.protocol import headline
 from study.statistics import interval
 from study.style import styles_of
@@ -125,43 +125,26 @@ def averaged(runs, sets) -> list[dict]:
     return runs(["HMOH"], sets) + runs(["HMOH"], sets, settings={"ensemble": False})
 
 
-# Each function takes the data sets, and the function that makes the records.
-FIGURES = {
-    "stream": lambda sets=("mnist",), runs=grid: plots.stream(runs(METHODS, sets)),
-    "precision_at_k": lambda sets=("mnist",), runs=grid: plots.precision_at_k(runs(METHODS, sets)),
-    "precision_at_k_difference": lambda sets=("mnist",), runs=grid: plots.precision_at_k_difference(
-        runs(METHODS, sets)
-    ),
-    "precision_recall": lambda sets=("mnist",), runs=grid: plots.precision_recall(
-        runs(METHODS, sets)
-    ),
-    "by_bits": lambda sets=("mnist",), runs=grid: plots.by_bits(runs(METHODS, sets), "P@H2"),
-    "query_variation": lambda sets=("mnist",), runs=grid: plots.query_variation(
-        [r for n in (100, 500) for r in runs(METHODS, sets, [32], n_queries=n)],
-        n_classes=10,
-    ),
-    "unseen": lambda sets=SETS, runs=grid: plots.unseen(runs(METHODS, sets, [64], split="unseen")),
-    "longer_codes": lambda sets=SETS, runs=grid: plots.longer_codes(
-        runs(METHODS, sets, [8, 128, 256])
-    ),
-    "training_time": lambda sets=SETS, runs=grid: plots.training_time(runs(METHODS, sets, [32])),
-    "ensemble": lambda sets=SETS, runs=grid: plots.ensemble(averaged(runs, sets)),
-    "sweep": lambda sets=SETS, runs=grid: plots.sweep(
-        [r for r in swept(runs) if r["dataset"] in sets],
-        "feature_map__n_anchors",
-        "kernel size (anchors)",
-        seconds=True,
-    ),
-}
-OF_METHODS = [
-    "stream",
-    "precision_at_k",
-    "precision_recall",
-    "by_bits",
-    "query_variation",
-    "unseen",
-    "longer_codes",
-]
+def drawn(name, sets=("mnist",), runs=grid):
+    """Draw a figure of all methods on these data sets, from the records that a function makes."""
+    if name == "query_variation":
+        few = runs(METHODS, sets, [32], n_queries=100)
+        return plots.query_variation(few + runs(METHODS, sets, [32], n_queries=500), n_classes=10)
+    if name == "unseen":
+        return plots.unseen(runs(METHODS, sets, [64], split="unseen"))
+    if name == "ensemble":
+        return plots.ensemble(averaged(runs, sets))
+    if name == "sweep":
+        found = [run for run in swept(runs) if run["dataset"] in sets]
+        return plots.sweep(found, "feature_map__n_anchors", "kernel size", seconds=True)
+    bits = {"longer_codes": [8, 128, 256], "training_time": [32]}.get(name, [8, 32])
+    return getattr(plots, name)(runs(METHODS, sets, bits))
+
+
+OF_ONE_SET = ["stream", "precision_at_k", "precision_at_k_difference", "precision_recall"]
+OF_ONE_SET += ["by_bits", "query_variation"]
+OF_MANY_SETS = ["unseen", "longer_codes", "training_time", "ensemble", "sweep"]
+FIGURES = OF_ONE_SET + OF_MANY_SETS
 
 
 @pytest.fixture(autouse=True)
@@ -198,7 +181,7 @@ def label_boxes(axis) -> list:
 @pytest.mark.parametrize("runs", [grid, ten_seeds, both])
 @pytest.mark.parametrize("name", FIGURES)
 def test_figures_are_labelled_and_nothing_overlaps(name, runs):
-    figure = FIGURES[name](runs=runs)
+    figure = drawn(name, SETS if name in OF_MANY_SETS else ["mnist"], runs)
     figure.canvas.draw()  # warnings are errors here
     assert plt.get_fignums() == [figure.number]
     assert figure.get_suptitle() and figure.axes
@@ -228,9 +211,9 @@ def test_figures_are_labelled_and_nothing_overlaps(name, runs):
     assert figure.axes[0].get_ylabel()
 
 
-@pytest.mark.parametrize("name", OF_METHODS)
+@pytest.mark.parametrize("name", ["stream", "precision_recall", "by_bits", "longer_codes"])
 def test_a_method_looks_the_same_in_every_figure(name):
-    figure = FIGURES[name]()
+    figure = drawn(name)
     assert legend(figure)[: len(METHODS)] == list(plots.METHOD_STYLE)[: len(METHODS)]
     for axes in figure.axes:
         found = dict(zip(*reversed(axes.get_legend_handles_labels()), strict=True))
@@ -278,20 +261,6 @@ def test_runs_as_published_have_open_markers_in_the_colour_of_the_method():
     assert legend(plots.by_bits(published(["OSH"]))) == ["OSH, as published"]
 
 
-@pytest.mark.parametrize("name", FIGURES)
-def test_described_and_published_runs_are_not_mixed(name):
-    figure = FIGURES[name](runs=both)
-    alone = FIGURES[name](runs=ten_seeds)
-    for axes, other in zip(figure.axes, alone.axes, strict=True):
-        found, expected = ([tuple(l.get_ydata()) for l in a.lines] for a in (axes, other))
-        if name != "training_time":
-            assert set(map(str, expected)) <= set(map(str, found))
-            assert len(found) > len(expected)
-    if name == "training_time":
-        rows = [tick.get_text() for tick in figure.axes[0].get_yticklabels()]
-        assert rows[-2:] == ["HMOH", "HMOH, as published"]
-
-
 def test_one_label_for_both_kinds_and_one_seed_twice_are_errors():
     runs = [record(), record(seed=1, published=True)]
     message = "'HMOH' are partly as described and partly as published.*different labels"
@@ -314,11 +283,10 @@ def test_two_stand_ins_for_one_role_look_different(monkeypatch):
 
 @pytest.mark.parametrize("name", FIGURES)
 def test_stand_ins_are_named(name):
-    shown = texts(FIGURES[name](["udhr205"]))
+    shown = texts(drawn(name, ["udhr205"]))
     assert "udhr205" in shown and "(STAND-IN for Places205)" in shown
-    assert "STAND-IN" not in texts(FIGURES[name](["mnist"])) and "MNIST" in texts(
-        FIGURES[name](["mnist"])
-    )
+    shown = texts(drawn(name, ["mnist"]))
+    assert "MNIST" in shown and "STAND-IN" not in shown
 
 
 def test_curves_are_means_over_seeds_with_their_interval():
@@ -339,19 +307,10 @@ def test_curves_are_means_over_seeds_with_their_interval():
 
 @pytest.mark.parametrize("name", ["precision_recall", "unseen"])
 def test_figures_without_bands_do_not_announce_them(name):
-    figure = FIGURES[name](runs=ten_seeds)
+    figure = drawn(name, runs=ten_seeds)
     # Recall differs between seeds, and a band at its mean would mislead.
     assert not any(axes.collections for axes in figure.axes)
     assert figure.get_suptitle().endswith("\nmean over 5 to 10 seeds")
-
-
-def test_titles_say_what_bands_and_bars_are():
-    n_seeds = {"stream": "3 seeds", "ensemble": "10 seeds", "sweep": "10 seeds"}
-    for name in FIGURES.keys() - {"precision_recall", "unseen"}:
-        mark = "band" if name.startswith(("stream", "precision")) else "bars"
-        number = n_seeds.get(name, "5 to 10 seeds")
-        expected = f"{mark}: 95 % interval of the mean over {number}"
-        assert expected in FIGURES[name](runs=ten_seeds).get_suptitle(), name
 
 
 def test_differences_are_paired_over_the_common_seeds():
@@ -436,100 +395,6 @@ def test_the_papers_values_only_beside_the_papers_data():
         plots.by_bits(grid(datasets=["udhr205"]), "mAP", paper)
 
 
-def test_longer_codes_shows_both_evaluations():
-    axes = plots.longer_codes(grid(["HMOH"], bits=[128, 256], seeds=[0])).axes[0]
-    right, saturated = (container.lines[0] for container in axes.containers)
-    assert (right.get_linestyle(), saturated.get_linestyle()) == ("-", ":")
-    assert (
-        right.get_ydata()[0] == saturated.get_ydata()[0]
-        and right.get_ydata()[1] > saturated.get_ydata()[1]
-    )
-
-
-def test_sweep_reads_the_setting():
-    figure = plots.sweep(swept(), "feature_map__n_anchors", "m (anchors)", seconds=True)
-    assert [list(axes.lines[0].get_xdata()) for axes in figure.axes] == [[100, 300]] * 2
-    assert figure.axes[0].get_ylabel() == "mAP (udhr205: mAP@1000)"
-    assert figure.axes[1].get_ylabel() == "training time (seconds)"
-    records = [
-        record(settings={"batch_size": n, "memory": None}, label="m 300") for n in (50, 1, 2)
-    ]
-    axes = plots.sweep(records, "batch_size", "samples", log=True).axes[0]
-    assert list(axes.lines[0].get_xdata()) == [1, 2, 50]
-    assert axes.get_xscale() == "log"
-    for missing in ("feature_map__divisor", "memory"):
-        message = f"'m 300' has no number as setting '{missing}'; "
-        message += "its settings are batch_size, memory"
-        with pytest.raises(ValueError, match=message):
-            plots.sweep(records, missing, "x")
-
-
-def test_sweep_and_ensemble_understand_records_of_the_protocol():
-    model = METHODS["HMOH"]("mnist", 32, 0)
-    settings = protocol.plain_values(model.get_params())
-    records = [record(settings=settings | {"ensemble": ensemble}) for ensemble in (True, False)]
-    for name in (
-        "feature_map__n_anchors",
-        "feature_map__divisor",
-        "batch_size",
-        "learning_rate",
-    ):
-        axes = plots.sweep(records[:1], name, name).axes[0]
-        assert list(axes.lines[0].get_xdata()) == [model.get_params()[name]]
-    assert legend(plots.ensemble(records)) == ["average of all states", "last state"]
-
-
-def test_ensemble_tells_the_two_apart():
-    last = [record(settings={"ensemble": False}, mAP=0.1)]
-    figure = plots.ensemble([record(mAP=0.3), *last])
-    values = [container.lines[0].get_ydata()[0] for container in figure.axes[0].containers]
-    assert dict(zip(legend(figure), values, strict=True)) == {
-        "average of all states": 0.3,
-        "last state": 0.1,
-    }
-    with pytest.raises(
-        ValueError,
-        match="'LSH' has no number as setting 'ensemble'; its settings are n_bits",
-    ):
-        plots.ensemble([record("LSH", settings={"n_bits": 32})])
-
-
-def test_training_time_is_compared_with_hmoh():
-    axes = plots.training_time(
-        [record("HCOH", train_seconds=143), record("HMOH", train_seconds=0.00478)]
-    ).axes[0]
-    assert [text.get_text().strip() for text in axes.texts] == [
-        "140 s, 29,916.3 x HMOH",
-        "0.0048 s, 1.0 x HMOH",
-    ]
-    assert [tick.get_text() for tick in axes.get_yticklabels()] == [
-        "HCOH",
-        "HMOH",
-    ] and axes.get_xscale() == "log"
-    faster = [record("LSH", train_seconds=0.012), record("HMOH", train_seconds=1.0)]
-    texts = plots.training_time(faster).axes[0].texts
-    assert texts[0].get_text().strip() == "0.012 s, 0.012 x HMOH"
-    # The interval of two seeds reaches below zero, which the axis cannot show.
-    wide = [record(seed=s, train_seconds=t) for s, t in enumerate([1.0, 9.0])]
-    axes = plots.training_time(wide).axes[0]
-    (bar,) = axes.containers[0].lines[2][0].get_segments()
-    assert bar[0, 0] == pytest.approx(axes.get_xlim()[0]) == 0.5
-    axes.figure.canvas.draw()
-    with pytest.raises(ValueError, match="No HMOH on mnist"):
-        plots.training_time([record("HCOH")])
-
-
-@pytest.mark.parametrize("name", [name for name in FIGURES if name != "sweep"])
-def test_no_records_is_an_error(name):
-    with pytest.raises(
-        ValueError,
-        match=r"No record has '.*', but the figure needs it; pass records of protocol",
-    ):
-        getattr(plots, name)([])
-    with pytest.raises(ValueError, match="No record"):
-        plots.sweep([], "x", "x")
-
-
 def test_mixtures_and_missing_curves_are_errors():
     with pytest.raises(
         ValueError, match=r"dataset \['mnist', 'udhr205'\].*r\['dataset'\] == 'mnist'\]"
@@ -545,123 +410,43 @@ def test_mixtures_and_missing_curves_are_errors():
         plots.stream([record(), record(seed=1, samples=[300], stream=[0.5])])
 
 
-def test_hadamard_and_codebook_are_images_of_the_signs():
-    matrix = np.array([[1, 1], [1, -1]])
-    axes = plots.hadamard(matrix)
-    assert (axes.collections[0].get_array() == matrix).all()
-    assert "order 2" in axes.get_title()
-    assert (axes.get_xlabel(), axes.get_ylabel()) == ("column", "row")
-    axes = plots.codebook({"cat": matrix[0], "dog": matrix[1]}, "targets")
-    assert [tick.get_text() for tick in axes.get_yticklabels()] == ["cat", "dog"]
-    # The first row is at the top.
-    assert axes.get_ylim() == (1.5, -0.5)
-    assert (axes.get_title(), axes.get_xlabel(), axes.get_ylabel()) == (
-        "targets",
-        "bit",
-        "class",
-    )
+def test_ensemble_and_longer_codes_tell_their_two_lines_apart():
+    figure = plots.ensemble([record(mAP=0.3), record(settings={"ensemble": False}, mAP=0.1)])
+    values = [container.lines[0].get_ydata()[0] for container in figure.axes[0].containers]
+    shown = dict(zip(legend(figure), values, strict=True))
+    assert shown == {"average of all states": 0.3, "last state": 0.1}
+    figure = plots.longer_codes(grid(["HMOH"], bits=[128, 256], seeds=[0]))
+    right, saturated = (container.lines[0] for container in figure.axes[0].containers)
+    assert right.get_ydata()[0] == saturated.get_ydata()[0]
+    assert right.get_ydata()[1] > saturated.get_ydata()[1]
 
 
-def test_the_legend_of_a_codebook_shows_the_colours_of_its_cells():
-    codes = np.array([[-1, 0, 1, 1], [1, -1, 0, -1]])
-    axes = plots.codebook(dict(enumerate(codes)), "votes")
-    axes.figure.canvas.draw()
-    colors = axes.collections[0].get_facecolors()
-    patches = axes.figure.legends[0].get_patches()
-    assert legend(axes.figure) == ["-1", "0 (tie)", "+1"]
-    assert [patch.get_facecolor() for patch in patches] == [tuple(color) for color in colors[:3]]
-    assert legend(plots.hadamard(np.array([[1, 1], [1, -1]])).figure) == ["-1", "+1"]
+def test_a_sweep_is_drawn_over_a_setting_that_is_a_number():
+    runs = [record(settings={"batch_size": n, "memory": None}) for n in (50, 1, 2)]
+    axes = plots.sweep(runs, "batch_size", "samples", log=True).axes[0]
+    assert list(axes.lines[0].get_xdata()) == [1, 2, 50]
+    assert axes.get_xscale() == "log"
+    for missing in ("feature_map__divisor", "memory"):
+        with pytest.raises(ValueError, match=f"'HMOH' has no number as setting '{missing}'"):
+            plots.sweep(runs, missing, "x")
 
 
-def test_large_codebooks_have_neither_names_nor_lines_between_cells():
-    axes = plots.codebook(dict(enumerate(np.ones((33, 8)))), "many")
-    assert not axes.get_yticklabels()
-    assert axes.collections[0].get_linewidth() == [0]
+def test_training_time_is_compared_with_hmoh():
+    runs = [record("HCOH", train_seconds=143), record("HMOH", train_seconds=0.00478)]
+    axes = plots.training_time(runs).axes[0]
+    shown = [text.get_text().strip() for text in axes.texts]
+    assert shown == ["140 s, 29,916.3 x HMOH", "0.0048 s, 1.0 x HMOH"]
+    assert [tick.get_text() for tick in axes.get_yticklabels()] == ["HCOH", "HMOH"]
+    # The interval of two seeds reaches below zero, which a logarithmic axis cannot show.
+    wide = [record(seed=s, train_seconds=t) for s, t in enumerate([1.0, 9.0])]
+    axes = plots.training_time(wide).axes[0]
+    (bar,) = axes.containers[0].lines[2][0].get_segments()
+    assert bar[0, 0] == pytest.approx(axes.get_xlim()[0]) == 0.5
+    with pytest.raises(ValueError, match="No HMOH on mnist"):
+        plots.training_time([record("HCOH")])
 
 
-def test_distributions_shows_shares_and_formulas():
-    axes = plots.distributions(
-        np.array([0, 1, 1, 2]),
-        {"B(2, 1/2)": ([0, 1, 2], [0.25, 0.5, 0.25])},
-        "t",
-        "successes",
-    )
-    assert [bar.get_height() for bar in axes.patches] == [0.25, 0.5, 0.25]
-    assert list(axes.lines[0].get_ydata()) == [0.25, 0.5, 0.25]
-    assert set(legend(axes.figure)) == {"4 simulated", "B(2, 1/2)"}
-    assert (axes.get_title(), axes.get_xlabel(), axes.get_ylabel()) == (
-        "t",
-        "successes",
-        "probability",
-    )
-
-
-def test_toy_2d_draws_lines_at_right_angles_to_the_weights():
-    points, labels = (
-        np.array([[1.0, 1.0], [2.0, 1.0], [-1.0, -1.0]]),
-        np.array([1, 1, -1]),
-    )
-    weights = np.array([[1.0, 0.0], [3.0, 4.0]])
-    axes = plots.toy_2d(
-        points,
-        labels,
-        weights,
-        ["after sample 230, the last mistake", "average"],
-        "toy",
-    )
-    axes.figure.canvas.draw()
-    for line, w in zip(axes.lines, weights, strict=True):
-        first, second = (np.array(p) for p in (line.get_xy1(), line.get_xy2()))
-        assert w @ first == pytest.approx(0) and w @ (second - first) == pytest.approx(0)
-    assert legend(axes.figure) == [
-        "class -1",
-        "class 1",
-        "after sample 230, the last mistake",
-        "average",
-    ]
-    box = axes.figure.legends[0].get_window_extent()
-    assert (
-        box.x0 >= 0 and box.x1 <= axes.figure.bbox.width and box.y1 <= axes.get_tightbbox().y0 + 1
-    )
-    assert axes.get_title() == "toy" and axes.get_xlabel() and axes.get_ylabel()
-
-
-def test_stream_curves_and_neighbours_of_the_quickstart():
-    axes = plots.stream_curves([100, 200], {"8 bits": [0.1, 0.2], "32 bits": [0.3, 0.4]}, "MNIST")
-    assert legend(axes.figure) == ["8 bits", "32 bits"] and (
-        axes.get_title(),
-        axes.get_ylabel(),
-    ) == ("MNIST", "mAP")
-    wrong = np.array([[False, True]])
-    images = np.arange(12).reshape(1, 3, 4)
-    figure = plots.neighbours(
-        images[:, 0], images[:, 1:], np.array([[3, 5]]), wrong, "found", shape=(2, 2)
-    )
-    (axes,) = figure.axes
-    assert axes.get_title() == "found"
-    shown = [image.get_array().ravel().tolist() for image in axes.images]
-    assert shown == images[0].tolist()
-    lefts = [image.get_extent()[0] for image in axes.images]
-    assert lefts[1] - lefts[0] > lefts[2] - lefts[1]  # a gap behind the query
-    frames = [to_hex(patch.get_edgecolor()).upper() for patch in axes.patches]
-    assert frames == ["#000000", "#BFBFBF", plots.COLORS[1]]
-    written = [text.get_text() for text in axes.texts]
-    # One cross beside the wrong neighbour, one in the explanation.
-    assert written[:3] == ["3", "5", pictures.CROSS]
-    assert written[-1] == f"{pictures.CROSS} wrong class"
-
-
-def test_the_neighbours_fit_the_width_of_a_readme():
-    distances = np.full((10, 10), 32)
-    wrong = np.ones((10, 10), dtype=bool)
-    figure = plots.neighbours(np.zeros((10, 784)), np.zeros((10, 10, 784)), distances, wrong, "ten")
-    figure.canvas.draw()
-    assert figure.bbox.width == 800
-    assert figure.bbox.height < 650
-    texts = figure.axes[0].texts
-    boxes = [text.get_window_extent() for text in texts]
-    boxes += [patch.get_window_extent() for patch in figure.axes[0].patches]
-    for i, box in enumerate(boxes):
-        assert box.x0 >= 0
-        assert box.x1 <= 800
-        assert not any(box.overlaps(other) for other in boxes[:i])
+@pytest.mark.parametrize("name", FIGURES)
+def test_no_records_is_an_error(name):
+    with pytest.raises(ValueError, match=r"No record has .* needs it; pass records of protocol"):
+        getattr(plots, name)([], *(["x", "x"] if name == "sweep" else []))

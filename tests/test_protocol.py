@@ -127,17 +127,6 @@ def test_a_record_holds_what_a_plain_evaluation_gives(small, name):
     assert json.loads(json.dumps(record)) == record
 
 
-@pytest.mark.parametrize("n_bits", [128, 512])
-def test_the_int8_metric_differs_only_beyond_128_bits(short, n_bits):
-    record = protocol.run("LSH", "mnist", n_bits, 0)
-    data = short["mnist"]
-    parts = datasets.split(data, 0)
-    h = plain_evaluation(METHODS["LSH"]("mnist", n_bits, 0), data, parts)
-    expected = protocol.int8_saturated(h).mean_average_precision()
-    assert record["mAP int8"] == expected
-    assert (record["mAP int8"] != record["mAP"]) == (n_bits > 128)
-
-
 def test_curve_on_the_way_ends_where_a_whole_run_does(small):
     record = protocol.run("HCOH", "mnist", 16, 0, checkpoints=True)
     assert record["samples"] == [120 * i for i in range(1, 11)]
@@ -233,18 +222,6 @@ def test_a_point_of_a_curve_is_what_a_model_with_its_own_map_gives(short):
         assert value == h.mean_average_precision()
 
 
-def test_a_curve_may_stop_before_the_end_of_the_stream(small):
-    job = ("HMOH", "reuters10", 16, 0)
-    params = {"codebook": "spread"}
-    listed = protocol.run(*job, checkpoints=[100, 600], params=params)
-    plain = protocol.run(*job, params=params)
-    # The stream has 1,200 samples.
-    assert listed["samples"] == [100, 600]
-    first, second = listed["stream"]
-    assert first != second
-    assert listed["mAP"] == plain["mAP"]
-
-
 def test_parameters_queries_and_unseen_classes_reach_the_run(small):
     plain = protocol.run("HMOH", "reuters10", 16, 0)
     other = protocol.run("HMOH", "reuters10", 16, 0, params={"ensemble": False})
@@ -255,18 +232,6 @@ def test_parameters_queries_and_unseen_classes_reach_the_run(small):
     # 2 of 8 classes are unseen, with 5 queries each.
     assert unseen["n_queries"] == 10
     assert unseen["n_database"] < 800
-
-
-def test_queries_may_be_drawn_from_the_test_part(small):
-    params = {"feature_map": None}
-    record = protocol.run("HMOH", "mnist", 16, 2, split="test", params=params)
-    data = small["mnist"]
-    parts = datasets.split(data, 2, queries="test")
-    assert parts.queries.min() >= 2000
-    model = METHODS["HMOH"]("mnist", 16, 2).set_params(**params)
-    h = plain_evaluation(model, data, parts)
-    assert record["mAP"] == h.mean_average_precision()
-    assert record["mAP"] != protocol.run("HMOH", "mnist", 16, 2, params=params)["mAP"]
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -300,12 +265,6 @@ def test_a_record_holds_parameters_as_values_and_not_as_texts(small):
     assert settings["n_bits"] == 16
     assert settings["n_threads"] == 2
     assert json.loads(json.dumps(record)) == record
-
-
-def test_threads_are_set_only_where_a_model_has_them(small):
-    settings = protocol.run("LSH", "mnist", 8, 0, n_threads=2)["settings"]
-    assert "n_threads" not in settings
-    assert settings["feature_map"] == {"name": "UnitLength"}
 
 
 def test_unknown_methods_splits_and_parameters_are_refused(small):
@@ -435,15 +394,6 @@ def test_runs_that_differ_in_the_features_share_none(short, counted, change):
     assert len(Counted.fitted) == 2
     features._mapped_parts.cache_clear()
     assert_same_run(run_with(**{"feature_map": Counted()} | change), changed)
-
-
-def test_only_the_features_of_the_last_two_maps_are_kept(short, counted):
-    for warmup in (60, 61, 60, 61):
-        run_with(Counted(), params={"warmup": warmup})
-    assert len(Counted.fitted) == 2
-    for warmup in (62, 60):
-        run_with(Counted(), params={"warmup": warmup})
-    assert len(Counted.fitted) == 4
 
 
 def test_a_map_is_fitted_on_all_samples_that_the_method_waits_for(short, counted):
@@ -601,12 +551,6 @@ def test_a_changed_constant_in_any_module_makes_kept_runs_invalid(tree, old, new
     assert len(versions) == 1 + len(modules)
 
 
-def test_a_missing_module_is_reported(tree):
-    (tree / "kernels.py").unlink()
-    with pytest.raises(FileNotFoundError, match=r"kernels.py is missing.*; restore it"):
-        records.code_version(tree)
-
-
 def imported_files(path):
     """Return the files of the project that a module imports at its top level."""
     names = []
@@ -682,23 +626,6 @@ def test_values_without_comparable_content_are_refused(value):
         records.plain([value])
 
 
-def test_a_file_is_written_completely_or_not_at_all(tmp_path, monkeypatch):
-    path = tmp_path / "folder" / "a.json"
-    records.write_atomically(path, "old")
-
-    def fail(*paths):
-        raise KeyboardInterrupt
-
-    with monkeypatch.context() as patch:
-        patch.setattr(os, "replace", fail)
-        with pytest.raises(KeyboardInterrupt):
-            records.write_atomically(path, "new")
-    assert path.read_text() == "old"
-    assert os.listdir(path.parent) == ["a.json"]
-    records.write_atomically(path, "newer")
-    assert path.read_text() == "newer"
-
-
 # ---- many runs -----------------------------------------------------------------------
 
 
@@ -745,16 +672,6 @@ def test_a_method_without_a_fault_is_run_once_for_both_forms(runs):
     assert [call.get("published", False) for call in runs[1:]] == [False, True]
 
 
-def test_a_run_that_fails_leaves_no_record(runs, monkeypatch):
-    def fail(**job):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(protocol, "run", fail)
-    with pytest.raises(KeyboardInterrupt):
-        protocol._kept_run(JOB)
-    assert not protocol.RECORDS.exists() or not os.listdir(protocol.RECORDS)
-
-
 @pytest.fixture
 def in_this_process(monkeypatch):
     """Let comparisons start no other processes, where `run` is not replaced."""
@@ -767,17 +684,6 @@ def test_a_comparison_runs_every_case_once(runs, in_this_process):
     assert len(found) == len(runs) == 8
     cases = [(r["n_bits"], r["method"], r["seed"]) for r in found]
     assert cases == list(itertools.product([8, 16], ["LSH", "HMOH"], [0, 1]))
-
-
-def test_runs_that_share_features_follow_each_other(runs, in_this_process):
-    protocol.compare(["LSH", "HMOH", "HCOH"], "mnist", [8, 32, 16], [0, 1])
-    ran = [(job["seed"], job["method"] == "HMOH", job["n_bits"]) for job in runs]
-    blocks = [key for key, _ in itertools.groupby(ran, key=lambda case: case[:2])]
-    assert len(blocks) == 4
-    assert [seed for seed, _ in blocks] == [0, 0, 1, 1]
-    for _, block in itertools.groupby(ran, key=lambda case: case[:2]):
-        lengths = [n_bits for _, _, n_bits in block]
-        assert lengths == sorted(lengths, reverse=True)
 
 
 def test_slow_methods_have_fewer_seeds_and_curves_the_first_three(runs, in_this_process):
@@ -803,25 +709,6 @@ def test_slow_methods_have_fewer_seeds_and_curves_the_first_three(runs, in_this_
         2,
         2,
     ]
-
-
-def test_ten_seeds_are_the_default_of_the_paper_profile():
-    command = "from study import protocol; print(len(protocol.SEEDS), protocol.SEEDS[0])"
-    for profile, expected in [("paper", "10 0"), ("quick", "1 0")]:
-        environment = os.environ | {"HMOH_PROFILE": profile}
-        options = {"check": True, "capture_output": True, "text": True, "cwd": ROOT}
-        found = subprocess.run([sys.executable, "-c", command], env=environment, **options)
-        assert found.stdout.split() == expected.split()
-
-
-def test_a_sweep_runs_the_variants_in_order(runs, in_this_process):
-    variants = {"one": {"batch_size": 1}, "two": {"batch_size": 2}}
-    swept = protocol.sweep(variants, "mnist", seeds=[1, 0])
-    order = [(r["label"], r["seed"]) for r in swept]
-    assert order == [("one", 1), ("one", 0), ("two", 1), ("two", 0)]
-    assert sorted(job["params"]["batch_size"] for job in runs) == [1, 1, 2, 2]
-    assert {job["n_bits"] for job in runs} == {32}
-    assert {job["method"] for job in runs} == {"HMOH"}
 
 
 def test_a_sweep_goes_through_data_sets_lengths_variants_and_seeds(runs, in_this_process):
