@@ -9,6 +9,9 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from pathlib import Path
+from typing import NamedTuple
+
+from scipy.stats import false_discovery_control
 
 from study import datasets, originals
 from study.claims import (
@@ -21,16 +24,19 @@ from study.claims import (
     specs,
 )
 from study.records import write_atomically
-from study.statistics import RULE_VERSION, false_discovery_rates
+from study.statistics import RULE_VERSION, expected_verdicts, judge_summary
 from study.tables import Table, number
 
 __all__ = [
+    "Count",
     "cell_table",
     "count_cells",
+    "count_values",
     "counts",
     "keep",
     "kept",
     "rates",
+    "sensitivity",
     "show",
     "verdict_html",
 ]
@@ -98,23 +104,79 @@ def counts(claims: Iterable[Claim]) -> dict[str, int]:
 def rates(claims: Sequence[Claim]) -> dict[str, float]:
     """Return id -> false-discovery rate, over all claims that were tested here.
 
-    Exact facts and claims that are not testable here have no rate.
+    Of the claims with a rate up to q, a share of q at most is expected to be decided wrongly
+    (Benjamini and Hochberg, 1995). Exact facts and claims that are not testable here have no rate.
     """
     tested = [c for c in claims if c.n > 0 and c.verdict != "not testable here"]
-    found = false_discovery_rates([c.p for c in tested])
-    return dict(zip((c.id for c in tested), found.tolist(), strict=True))
+    found = false_discovery_control([c.p for c in tested]) if tested else []
+    return dict(zip((c.id for c in tested), map(float, found), strict=True))
+
+
+class Count(NamedTuple):
+    """How many values are reproduced at a margin, and how many could be.
+
+    ``ceiling`` is the expected number if every one of them were a perfect replication: by
+    simulation of the rule, with the standard deviation that was measured.
+    """
+
+    n: int
+    reproduced: int
+    ceiling: float
+
+
+def count_values(
+    values: Sequence[Claim], published: bool = False, margin: float | None = None
+) -> Count:
+    """Count printed values that are reproduced, as described or as published.
+
+    Parameters
+    ----------
+    values : claims with a printed value
+        Those without a measurement in this reading are not counted.
+    margin : float, optional
+        Another margin than that of the claim, to see how much the count depends on it.
+    """
+    listed = all_specs()
+    n = reproduced = 0
+    ceiling = 0.0
+    for claim in values:
+        mean, sd = claim.estimate, claim.sd
+        if published:
+            mean, sd = claim.published_estimate, claim.published_sd
+        if claim.n < 2 or math.isnan(mean):
+            continue
+        limit = listed[claim.id]["margin"] if margin is None else margin
+        judged = judge_summary(mean, sd, claim.n, claim.printed, limit)
+        n += 1
+        reproduced += judged.verdict == "reproduced"
+        ceiling += expected_verdicts(sd, claim.n, margin=limit, draws=2000)[0]
+    return Count(n, reproduced, ceiling)
 
 
 def count_cells(cells: Sequence[Claim]) -> str:
-    """Return in words how many cells of a table were reproduced, as described and as published."""
-    described = sum((cell.there or cell.verdict) == "reproduced" for cell in cells)
-    published = sum(cell.as_published == "reproduced" for cell in cells)
-    text = f"{described} of {len(cells)} cells reproduced as described"
-    if any(cell.as_published for cell in cells):
-        text += f", {published} as published"
+    """Return in words how many cells of a table are reproduced, beside the ceiling."""
+    texts = []
+    for reading in ("described", "published"):
+        found = count_values(cells, reading == "published")
+        if found.n:
+            text = f"{found.reproduced} of {found.n} cells reproduced as {reading}"
+            texts.append(f"{text} ({found.ceiling:.0f} expected of a perfect replication)")
     if any(cell.stand_in for cell in cells):
-        text += ", by a STAND-IN, which decides nothing"
-    return text
+        texts.append("by a STAND-IN, which decides nothing")
+    return ", ".join(texts) or "no cell was measured"
+
+
+def sensitivity(cells: Sequence[Claim], margins: Sequence[float] = (0.01, 0.02, 0.03, 0.04)):
+    """Return a table of the counts of reproduced values, and their ceilings, at several margins."""
+    rows = []
+    for reading in ("described", "published"):
+        row = [f"as {reading}"]
+        for margin in margins:
+            found = count_values(cells, reading == "published", margin)
+            row.append(f"{found.reproduced} of {found.n} ({found.ceiling:.0f})")
+        rows.append(row)
+    title = "Reproduced values by margin; in brackets the number expected of a perfect replication"
+    return Table(title, ["reading", *map(str, margins)], rows)
 
 
 # ---- showing -------------------------------------------------------------------------

@@ -33,7 +33,7 @@ from study.selection import (
     summary,
     values,
 )
-from study.statistics import interval, judge_order
+from study.statistics import interval
 from study.style import mean_and_interval
 
 __all__ = ["Table", "early", "gap_text", "gap_verdict", "lead", "mean_text", "number"]
@@ -92,8 +92,10 @@ def gap_verdict(gaps: Sequence[float]) -> str:
     >>> gap_verdict([0.01, 0.03]), gap_verdict([-0.02, -0.03, -0.02])
     ('undecided', 'below zero')
     """
-    found = judge_order([{"": gaps}]).verdict
-    return {"supported": "above zero", "contradicted": "below zero"}.get(found, found)
+    low, high = interval(gaps)
+    if low > 0 or high < 0:
+        return "above zero" if low > 0 else "below zero"
+    return "undecided"
 
 
 # ---- the paper's values --------------------------------------------------------------
