@@ -20,8 +20,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch, Rectangle
 from PIL import Image, ImageSequence
 
-from study.lesson import BIT_COLORS, CLASS_COLORS, free_figure, show_image
-from study.pictures import CROSS, WRONG
+from study.pictures import BIT_COLORS, CLASS_COLORS, CROSS, WRONG, free_figure, show_image
 from study.style import COLORS, MARKERS
 
 __all__ = ["perceptron_player", "walking_code"]

@@ -189,7 +189,7 @@ def chosen_without(
     Parameters
     ----------
     scores : dict
-        By data set and label, such as `selection.by_case` returns.
+        By data set and label, such as `tables.by_case` returns.
     dataset : str
         The data set that has no part in the choice.
     baseline : str

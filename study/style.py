@@ -6,10 +6,9 @@ A colour and a marker mean a method. A filled marker means "as described", an op
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 import matplotlib.pyplot as plt
-import numpy as np
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -17,7 +16,6 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
 from study.evaluation import headline
-from study.statistics import interval
 
 __all__ = [
     "COLORS",
@@ -32,7 +30,6 @@ __all__ = [
     "few_ticks",
     "group",
     "legend",
-    "mean_and_interval",
     "name_of",
     "over_seeds",
     "panels",
@@ -198,21 +195,6 @@ def over_seeds(records: Records, mark: str = "") -> str:
     if not mark:
         return f"mean over {number}"
     return f"{mark}: 95 % interval of the mean over {number}"
-
-
-def mean_and_interval(samples: Sequence[float | None]) -> tuple[float, float, float]:
-    """Return the mean, and both ends of its 95 % interval; without None and nan.
-
-    One sample has no interval, so both ends are the sample.
-    """
-    values = np.array(samples, dtype=float)
-    values = values[np.isfinite(values)]
-    if len(values) == 0:
-        return np.nan, np.nan, np.nan
-    mean = float(values.mean())
-    if len(values) == 1:
-        return mean, mean, mean
-    return mean, *interval(values)
 
 
 # ---- looks ---------------------------------------------------------------------------

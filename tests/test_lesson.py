@@ -12,7 +12,7 @@ import pytest
 from matplotlib.colors import to_hex
 from PIL import Image, ImageSequence
 
-from study import animations, lesson, plots
+from study import animations, pictures, plots
 from study.pictures import CROSS, WRONG
 
 
@@ -81,7 +81,7 @@ def test_pipeline_marks_the_bits_whose_output_has_the_wrong_sign(drawn):
     for cell in axes.patches:
         x, y = cell.get_xy()
         code[round(x + 0.45), round(y + 0.45)] = to_hex(cell.get_facecolor())
-    names = {color: bit for bit, color in lesson.BIT_COLORS.items()}
+    names = {color: bit for bit, color in pictures.BIT_COLORS.items()}
     assert [names[code[0, i]] for i in range(6)] == [1, -1, 1, -1, -1, 1]
     assert [names[code[1, i]] for i in range(6)] == given["target"].tolist()
     assert axes.get_ylim() == (5.5, -0.5)  # the first bit is at the top, as in the bars
@@ -128,11 +128,11 @@ def test_nothing_overlaps_in_the_pipeline_of_the_notebook():
 
 
 def test_images_have_their_captions():
-    pictures = np.arange(12).reshape(3, 4)
-    figure = plots.images(pictures, ["a", "b", "c"], "three", shape=(2, 2))
+    pixels = np.arange(12).reshape(3, 4)
+    figure = plots.images(pixels, ["a", "b", "c"], "three", shape=(2, 2))
     assert [a.get_xlabel() for a in figure.axes] == ["a", "b", "c"]
     shown = [a.images[0].get_array().ravel().tolist() for a in figure.axes]
-    assert shown == pictures.tolist()
+    assert shown == pixels.tolist()
     assert "three" in texts(figure)
 
 
@@ -153,7 +153,7 @@ def test_decisions_are_drawn_where_the_output_is_zero():
         # Half a cell of the grid, which has 161 points.
         assert np.abs(path.vertices[:, feature]).max() < 4.4 / 160
         colors = [to_hex(c).upper() for c in filled.get_facecolors()]
-        assert colors == [lesson.CLASS_COLORS[-1], lesson.CLASS_COLORS[1]]
+        assert colors == [pictures.CLASS_COLORS[-1], pictures.CLASS_COLORS[1]]
     negative, positive = first.collections[2:4]
     assert negative.get_offsets().tolist() == points[signs < 0].tolist()
     assert positive.get_offsets().tolist() == points[signs > 0].tolist()
@@ -224,7 +224,7 @@ def test_walking_code_shows_code_distances_and_share_at_each_moment(captured):
         assert list(dot.get_xdata()) == [WALK["steps"][frame]]
         # Cells of the code and of the target take turns.
         cells = [to_hex(cell.get_facecolor()) for cell in strip.patches]
-        bits = lesson.BIT_COLORS
+        bits = pictures.BIT_COLORS
         assert cells[::2] == [bits[bit] for bit in WALK["codes"][frame].tolist()]
         assert cells[1::2] == [bits[bit] for bit in TARGETS[7].tolist()]
 
@@ -289,7 +289,7 @@ def test_an_animation_is_a_small_gif_that_repeats_and_rests_on_its_last_frame():
     assert len(frames) == 3
     assert durations == [300, 300, 3000]
     # Few colours, but those that mean something are kept.
-    for color in (WRONG, lesson.BIT_COLORS[1], lesson.BIT_COLORS[-1]):
+    for color in (WRONG, pictures.BIT_COLORS[1], pictures.BIT_COLORS[-1]):
         exact = [int(color[i : i + 2], 16) for i in (1, 3, 5)]
         assert np.abs(frames[0] - exact).max(axis=2).min() <= 8, color
     # The bar of the own class is gone at the end, and so are the crosses.
