@@ -782,7 +782,7 @@ def test_runs_that_share_features_follow_each_other(runs, in_this_process):
 
 def test_only_stand_ins_have_fewer_seeds_and_curves(runs, in_this_process):
     seeds = range(10)
-    for dataset, expected in [("mnist", (10, 10, 10)), ("cifar10_vgg16", (6, 3, 3))]:
+    for dataset, expected in [("mnist", (10, 10, 10)), ("udhr205", (6, 3, 3))]:
         runs.clear()
         protocol.compare(["OSH", "MIHash"], dataset, [8], iter(seeds), checkpoints=True)
         osh = [job for job in runs if job["method"] == "OSH"]
@@ -790,7 +790,7 @@ def test_only_stand_ins_have_fewer_seeds_and_curves(runs, in_this_process):
         n_curves = sum("checkpoints" in job for job in osh)
         assert (len(osh), len(mihash), n_curves) == expected
     runs.clear()
-    protocol.sweep({"a": {}, "b": {"warmup": 9}}, ["mnist", "cifar10_vgg16"], 8, iter(seeds))
+    protocol.sweep({"a": {}, "b": {"warmup": 9}}, ["mnist", "udhr205"], 8, iter(seeds))
     assert len(runs) == 2 * (10 + 6)
 
 
