@@ -50,6 +50,7 @@ __all__ = [
     "blank",
     "cells",
     "judge",
+    "judge_sample",
     "profile",
     "specs",
 ]
@@ -359,7 +360,7 @@ def _times(values) -> str:
     return " to ".join(texts)
 
 
-def _judge(spec: dict, values) -> Judgement:
+def judge_sample(spec: dict, values) -> Judgement:
     """Return what a sample shows about a claim."""
     if spec["kind"] != "order":
         return judge_value(values, spec["printed"], spec["margin"])
@@ -371,13 +372,13 @@ def _judge(spec: dict, values) -> Judgement:
 
 def _settle(spec: dict, sample: Sample) -> Claim:
     """Return the claim with the verdict that the measurements give."""
-    described = _judge(spec, sample.values)
+    described = judge_sample(spec, sample.values)
     verdict = described.verdict
     why = _words(spec, described, sample)
     as_published = None
     fields = _fields(spec) | {"data": sample.data}
     if sample.published is not None:
-        published = _judge(spec, sample.published)
+        published = judge_sample(spec, sample.published)
         as_published = published.verdict
         fields |= {"published_estimate": published.estimate, "published_sd": published.sd}
         if sample.published is not sample.values:
