@@ -42,6 +42,7 @@ __all__ = [
 ]
 
 KEPT = Path(__file__).parents[1] / "build" / "claims"
+LEFT = 'style="text-align:left;vertical-align:top"'
 
 
 # ---- keeping -------------------------------------------------------------------------
@@ -203,15 +204,15 @@ class show:
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
-        names = ["Sec.", "claim", "printed", "measured", "p", "data", "verdict"]
-        names += ["as published", "the paper's tables", "why"]
-        rows = ["".join(f"<th>{name}</th>" for name in names)]
+        has_numbers = any(c.printed is not None for c in self.claims)
+        names = ["verdict", "claim", *(["paper"] if has_numbers else []), "ours"]
+        rows = ["".join(f"<th {LEFT}>{name}</th>" for name in names)]
         listed = specs()
         for claim in self.claims:
             note = listed.get(claim.id, {}).get("note", "")
-            rows.append(_html_row(claim, note))
+            rows += _html_rows(claim, note, has_numbers)
         table = "".join(f"<tr>{row}</tr>" for row in rows)
-        return f"<p><b>{self.summary}</b></p><table>{table}</table>"
+        return f'<p><b>{self.summary}</b></p><table style="width:100%">{table}</table>'
 
 
 def verdict_html(verdict: str) -> str:
@@ -221,30 +222,28 @@ def verdict_html(verdict: str) -> str:
     return f'<b style="{style}">{symbol}&nbsp;{verdict}</b>'
 
 
-def _html_row(c: Claim, note: str) -> str:
-    """Return the cells of one claim.
+def _html_rows(c: Claim, note: str, has_numbers: bool) -> tuple[str, str]:
+    """Return the cells of one claim, and a line below them with what decided and where.
 
     The note is about an error of the paper, or says how its words are read.
     """
-    words = html.escape(c.claim)
-    if c.by_construction:
-        words += "<br><small>True by construction.</small>"
-    if note:
-        words += f"<br><small>{html.escape(note)}</small>"
-    cells = [
-        c.section,
-        words,
-        "" if c.printed is None else f"{c.printed:g}",
-        # A value of a stand-in is not set beside the paper's.
-        "" if math.isnan(c.estimate) or c.stand_in else f"{c.estimate:.3f}",
-        "" if math.isnan(c.p) else f"{c.p:.2g}",
-        html.escape(c.data),
-        verdict_html(c.verdict),
-        c.as_published or "",
-        {True: "agree", False: "disagree", None: ""}[c.tables_agree],
-        html.escape(c.why),
-    ]
-    return "".join(f'<td style="text-align:left">{cell}</td>' for cell in cells)
+    # A value of a stand-in is not set beside the paper's.
+    ours = ""
+    if not math.isnan(c.estimate) and not c.stand_in:
+        ours = f"{c.estimate:.3f}"
+        if math.isfinite(c.low):
+            ours += f" [{c.low:.3f}, {c.high:.3f}]"
+    cells = [verdict_html(c.verdict), f"Sec. {c.section}: {html.escape(c.claim)}"]
+    if has_numbers:
+        cells.append("" if c.printed is None else f"{c.printed:g}")
+    cells.append(ours)
+    agrees = {True: "the paper's tables agree", False: "the paper's tables disagree"}
+    remarks = [c.why, note, agrees.get(c.tables_agree, "")]
+    remarks += ["true by construction" if c.by_construction else "", c.data]
+    line = "; ".join(html.escape(text.rstrip(".")) for text in remarks if text)
+    width = len(cells) - 1
+    above = "".join(f"<td {LEFT}>{cell}</td>" for cell in cells)
+    return above, f"<td></td><td colspan={width} {LEFT}><small>{line}</small></td>"
 
 
 def cell_table(cells: Sequence[Claim], metric: str) -> Table:
