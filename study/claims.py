@@ -1,8 +1,9 @@
 """The claims of the paper (Sec. 3 and 4), each with a verdict computed from measurements.
 
 data/paper_claims.json lists the claims: what the paper says and where, the number it prints, and
-how to measure it. A claim is measured from records of `protocol.run` ("measure", see measures.py)
-or in a notebook ("by_hand"). Every cell of the paper's tables is a claim too, see `cells`.
+how to measure it: from records of `protocol.run` ("measure", see measures.py) or in a notebook
+("by_hand"); or why it cannot be measured here ("untestable"). Every cell of the paper's tables is a
+claim too, see `cells`.
 Verdicts are computed, never typed. `statistics` has the rule.
 
     right, wrong        an exact fact (algebra, a proof), decided without statistics
@@ -10,7 +11,8 @@ Verdicts are computed, never typed. `statistics` has the rule.
     contradicted
     reproduced,         a printed value
     different
-    undecided           the interval of an order or a value allows both
+    undecided           the measurements allow both
+    reported            a time of an implementation, which is never judged
     artefact            contradicted or different as described, but supported or reproduced with
                         what the published code computes (`baselines.METHODS_AS_PUBLISHED`)
     not testable here   the data are a STAND-IN for the paper's, or the profile is "quick";
@@ -35,7 +37,7 @@ import numpy as np
 from baselines import PUBLISHED_FAULTS
 from study import datasets, originals
 from study.measures import PAPER_METHODS, Missing, Sample, agrees, from_records
-from study.statistics import Judgement, judge_order, judge_value
+from study.statistics import MARGIN, Judgement, interval, judge_order, judge_value
 
 __all__ = [
     "PAPER_METHODS",
@@ -48,6 +50,7 @@ __all__ = [
     "blank",
     "cells",
     "judge",
+    "judge_sample",
     "profile",
     "specs",
 ]
@@ -73,6 +76,7 @@ VERDICTS = {
     "reproduced": Verdict("✓", "#00664b", "the printed value, within its margin"),
     "different": Verdict("✗", "#a63c00", "another value than the printed one"),
     "undecided": Verdict("~", "#555555", "the measurements allow both"),
+    "reported": Verdict("=", "#555555", "a time, which is reported and not judged"),
     "artefact": Verdict("!", "#8a5a00", "only with a fault of the published code"),
     "not testable here": Verdict("?", "#00507d", "not measured on the paper's data"),
     "not run here": Verdict("-", "#555555", "its notebook has not been run"),
@@ -88,8 +92,6 @@ TABLES = {
     "nuswide": (5, "05_nuswide"),
 }
 QUERIES_TABLE = (6, "09_query_variation")
-# Another split or implementation may change mAP or precision by this much.
-CELL_MARGIN = 0.02
 
 
 @dataclass(frozen=True)
@@ -122,10 +124,13 @@ class Claim:
         One of `VERDICTS`.
     why : str
         One line that tells a reader what decided the verdict.
-    estimate, low, high, n, p, whole
+    estimate, low, high, n, p, sd
         As in `statistics.Judgement`, as described; nan if nothing was measured.
     as_published : str or None
-        The verdict with what the published code computes; None if that was not run.
+        The verdict with what the published code computes; None if that was not run, or if the
+        published program cannot be read.
+    published_estimate, published_sd : float
+        Mean and standard deviation as published; nan if `as_published` is None.
     tables_agree : bool or None
         Whether the paper's own tables say the same; None if they do not have it.
     stand_in : bool
@@ -152,8 +157,10 @@ class Claim:
     high: float = math.nan
     n: int = 0
     p: float = math.nan
-    whole: float | None = None
+    sd: float = math.nan
     as_published: str | None = None
+    published_estimate: float = math.nan
+    published_sd: float = math.nan
     tables_agree: bool | None = None
     stand_in: bool = False
     there: str | None = None
@@ -247,7 +254,7 @@ def _cell_specs(role: str, table: int | None = None) -> dict[str, dict]:
     """Return id -> entry of every cell of a table, of the form of data/paper_claims.json."""
     number, notebook = QUERIES_TABLE if table == QUERIES_TABLE[0] else TABLES[role]
     common = {"section": f"Table {number}", "role": role, "notebook": notebook}
-    common |= {"kind": "cell", "unit": "precision", "margin": CELL_MARGIN}
+    common |= {"kind": "cell", "unit": "precision", "margin": MARGIN}
     found = {}
     if table == QUERIES_TABLE[0]:
         for n, row in _printed()["variation_places205_32bit_mAP@1000"].items():
@@ -274,6 +281,8 @@ def _cell_specs(role: str, table: int | None = None) -> dict[str, dict]:
 def _measured_claim(spec: dict, records: Sequence[dict], by_hand: Mapping) -> Claim:
     """Return a claim with its verdict; `Missing` is raised if it was not measured."""
     name = spec["id"]
+    if "untestable" in spec:
+        return _not_measured(spec, spec["untestable"])
     if "measure" in spec:
         return _settle(spec, from_records(spec, records))
     if name not in by_hand:
@@ -284,6 +293,8 @@ def _measured_claim(spec: dict, records: Sequence[dict], by_hand: Mapping) -> Cl
         raise Missing(f"kind {spec['kind']!r} needs claims.{need}, not {measured!r}")
     if isinstance(measured, Exact):
         return _settle_exact(spec, measured)
+    if spec["kind"] == "time":
+        return _report_time(spec, measured)
     if spec["role"] is not None and not _is_data(measured.data):
         need = 'pass Sample(data=...), the name of a data set or "random features, ..."'
         raise Missing(f"the claim is about {spec['role']}, not {measured.data}; {need}")
@@ -326,11 +337,33 @@ def _settle_exact(spec: dict, exact: Exact) -> Claim:
     )
 
 
-def _judge(spec: dict, values, over: str) -> Judgement:
+def _report_time(spec: dict, sample: Sample) -> Claim:
+    """Return a claim about times with what was measured: ratios, or powers of a size.
+
+    A time depends on how each method is written and on the machine, so it decides nothing.
+    """
+    why = f"{sample.why} {_times(sample.values)}".strip()
+    if sample.published is not None:
+        why += f"; as published {_times(sample.published)}"
+    return Claim(**_fields(spec), data=sample.data, verdict="reported", why=why)
+
+
+def _times(values) -> str:
+    """Return in words the means of the cases: the least and the largest."""
+    cases = values if isinstance(values, Mapping) else {"": values}
+    means = {name: float(np.nanmean(ratios)) for name, ratios in cases.items()}
+    ends = dict.fromkeys([min(means, key=means.get), max(means, key=means.get)])
+    texts = []
+    for name in ends:
+        low, high = interval(cases[name])
+        texts.append(f"{name} {means[name]:.2f} [{low:.2f}, {high:.2f}]".strip())
+    return " to ".join(texts)
+
+
+def judge_sample(spec: dict, values) -> Judgement:
     """Return what a sample shows about a claim."""
     if spec["kind"] != "order":
-        known = values, spec["printed"], spec["margin"], spec["unit"]
-        return judge_value(*known, over_queries=over == "queries")
+        return judge_value(values, spec["printed"], spec["margin"])
     if not isinstance(values, list) or not isinstance(values[0], Mapping):
         values = [values if isinstance(values, Mapping) else {"": values}]
     measure = spec.get("measure", {})
@@ -339,13 +372,15 @@ def _judge(spec: dict, values, over: str) -> Judgement:
 
 def _settle(spec: dict, sample: Sample) -> Claim:
     """Return the claim with the verdict that the measurements give."""
-    described = _judge(spec, sample.values, sample.over)
+    described = judge_sample(spec, sample.values)
     verdict = described.verdict
     why = _words(spec, described, sample)
     as_published = None
+    fields = _fields(spec) | {"data": sample.data}
     if sample.published is not None:
-        published = _judge(spec, sample.published, sample.over)
+        published = judge_sample(spec, sample.published)
         as_published = published.verdict
+        fields |= {"published_estimate": published.estimate, "published_sd": published.sd}
         if sample.published is not sample.values:
             why += f"; as published: {as_published}, {_numbers(published)}"
         if verdict in BAD and as_published in GOOD:
@@ -353,8 +388,8 @@ def _settle(spec: dict, sample: Sample) -> Claim:
             # A measurement by hand as published has all the faults.
             faults = sample.faults or PUBLISHED_FAULTS.values()
             why += f" ({'; '.join(faults)})"
-    fields = _fields(spec) | {"data": sample.data, "as_published": as_published}
-    numbers = ("estimate", "low", "high", "n", "p", "whole")
+    fields["as_published"] = as_published
+    numbers = ("estimate", "low", "high", "n", "p", "sd")
     fields |= {name: getattr(described, name) for name in numbers}
 
     stand_in = _is_stand_in(spec["role"], sample.data)
@@ -394,13 +429,12 @@ def _words(spec: dict, judged: Judgement, sample: Sample) -> str:
     parts = [sample.why]
     if judged.case:
         parts.append(f"{':' if sample.why else ''} {judged.case}")
-    # One value, such as a mean over queries, is that of a single seed.
-    samples = f"{judged.n} {sample.over}" if judged.n > 1 else "one seed"
+    samples = f"{judged.n} seeds" if judged.n > 1 else "one seed"
     parts.append(f" {_numbers(judged)} of {samples}")
     if spec["printed"] is not None:
-        parts.append(f", printed {spec['printed']:g} within {judged.margin:.3g}")
-    if judged.whole is not None:
-        parts.append(f", whole with probability {judged.whole:.2f}")
+        parts.append(f", printed {spec['printed']:g} within {spec['margin']:.3g}")
+    if judged.reason:
+        parts.append(f", {judged.reason}")
     return "".join(parts).strip()
 
 

@@ -67,9 +67,6 @@ class Sample:
         itself if the published code has no fault that matters.
     why : str
         What was measured, in words.
-    over : {"seeds", "queries", "repetitions"}
-        What the samples are. Queries take the place of seeds where there is a single seed. Times
-        are measured in repetitions.
     faults : tuple of str
         What the published code does that `published` has and `values` has not.
     """
@@ -78,7 +75,6 @@ class Sample:
     data: str = "theory"
     published: Sequence[float] | Mapping[str, Sequence[float]] | list[dict] | None = None
     why: str = ""
-    over: str = "seeds"
     faults: tuple[str, ...] = ()
 
 
@@ -109,11 +105,9 @@ class _Runs:
         self.published = published
         # The methods, among those asked for, that ran as published.
         self.used = set()
-        # Whether values of queries were returned.
-        self.over_queries = False
 
-    def values(self, name: str, n_bits: int, metric: str) -> dict[int, np.ndarray]:
-        """Return seed -> the value; for a single seed, -> the values of all queries if known."""
+    def values(self, name: str, n_bits: int, metric: str) -> dict[int, float]:
+        """Return seed -> the value."""
         method, _, share = name.partition("@")
         if metric == "mAP":
             metric = headline(self.role)
@@ -127,12 +121,7 @@ class _Runs:
             raise Missing(f"no record of {method}{how} at {n_bits} bits with {needed}")
         if as_published:
             self.used.add(method)
-        one_seed = len(found) == 1
-        result = {}
-        for seed, record in found.items():
-            result[seed] = np.array(_read(record, metric, share, one_seed), float)
-            self.over_queries |= len(result[seed]) > 1
-        return result
+        return {seed: _read(record, metric, share) for seed, record in found.items()}
 
     def lacks(self, name: str, n_bits: int) -> bool:
         """Tell whether other methods have records of this length, but this one only of others.
@@ -172,7 +161,7 @@ class _Printed:
         self.role = role
         self.tables = tables
 
-    def values(self, name: str, n_bits: int, metric: str) -> dict[int, np.ndarray]:
+    def values(self, name: str, n_bits: int, metric: str) -> dict[int, float]:
         if metric == "mAP":
             metric = headline(self.role)
         if metric == "train_seconds" and n_bits == 32:
@@ -183,59 +172,34 @@ class _Printed:
             found = of_method.get(metric, {}).get(str(n_bits))
         if found is None:
             raise Missing(f"the tables have no {metric} of {name} at {n_bits} bits")
-        return {0: np.array([found], float)}
+        return {0: float(found)}
 
 
-def _read(record: dict, metric: str, share: str, queries: bool) -> list:
-    """Return the value of a metric in a record, or the values of its queries.
+def _read(record: dict, metric: str, share: str) -> float:
+    """Return the value of a metric in a record, nan if the method cannot encode yet.
 
     ``share`` of the stream, if not "", selects the value at the nearest checkpoint.
     """
+    value = record.get(metric)
     if share:
         wanted = float(share) * record["n_stream"]
         nearest = np.argmin(np.abs(np.array(record["samples"]) - wanted))
-        # None in a record (the method cannot encode yet) becomes nan.
-        return [record["stream"][nearest]]
-    if queries and metric in record.get("per_query", {}):
-        return record["per_query"][metric]
-    return [record[metric]]
+        value = record["stream"][nearest]
+    return np.nan if value is None else float(value)
 
 
-def _paired(a: dict[int, np.ndarray], b: dict[int, np.ndarray]) -> dict:
+def _paired(a: dict[int, float], b: dict[int, float]) -> dict[int, tuple[float, float]]:
     """Return seed -> the pair of values, for the seeds that both have."""
     common = sorted(a.keys() & b.keys())
     if not common:
         raise Missing("no seed that all its records share")
-    pairs = {}
-    for seed in common:
-        pair = a[seed], b[seed]
-        # Queries of one method cannot be paired with the mean of another.
-        if len(pair[0]) != len(pair[1]):
-            pair = _mean(pair[0]), _mean(pair[1])
-        pairs[seed] = pair
-    return pairs
+    return {seed: (a[seed], b[seed]) for seed in common}
 
 
-def _mean(values: np.ndarray) -> np.ndarray:
-    """Return the mean of the values that are known, as an array of one; nan if there are none."""
-    known = values[~np.isnan(values)]
-    return np.array([known.mean() if len(known) else np.nan])
-
-
-def _in_columns(by_seed: Sequence[dict[int, np.ndarray]]) -> list[np.ndarray]:
-    """Return the dicts as arrays with one place for each seed of any of them, nan if missing.
-
-    If there is a single seed, the values of its queries are returned as they are.
-    """
+def _in_columns(by_seed: Sequence[dict[int, float]]) -> list[np.ndarray]:
+    """Return the dicts as arrays with one place for each seed of any of them, nan if missing."""
     seeds = sorted(set().union(*by_seed))
-    if len(seeds) == 1:
-        return [found[seeds[0]] for found in by_seed]
-    missing = np.array([np.nan])
-    columns = []
-    for found in by_seed:
-        column = [_mean(found.get(seed, missing)) for seed in seeds]
-        columns.append(np.concatenate(column))
-    return columns
+    return [np.array([found.get(seed, np.nan) for seed in seeds]) for found in by_seed]
 
 
 # ---- the kinds of measurement --------------------------------------------------------
@@ -279,17 +243,15 @@ def _gain_pairs(measure: dict, runs) -> list[tuple[np.ndarray, np.ndarray]]:
         own = runs.values(method, n_bits, measure["metric"])
         able = [rival for rival in rivals if not runs.lacks(rival, n_bits)]
         over = [runs.values(rival, n_bits, measure["metric"]) for rival in able]
-        best = max(over, key=lambda found: _mean(np.concatenate([*found.values()])))
+        best = max(over, key=lambda found: np.nanmean([*found.values()]))
         pairs.append(_paired(own, best))
     common = sorted(set.intersection(*(set(pair) for pair in pairs)))
     if not common:
         raise Missing("no seed that all its records share")
     columns = []
     for pair in pairs:
-        # A gain is a ratio of means, so the queries of a single seed are averaged.
-        a = [_mean(pair[seed][0]) for seed in common]
-        b = [_mean(pair[seed][1]) for seed in common]
-        columns.append((np.concatenate(a), np.concatenate(b)))
+        a, b = zip(*(pair[seed] for seed in common), strict=True)
+        columns.append((np.array(a), np.array(b)))
     return columns
 
 
@@ -379,9 +341,6 @@ def from_records(spec: dict, records: Sequence[dict]) -> Sample:
     runs = _Runs(spec, records)
     values = KINDS[measure["is"]](measure, runs)
     why = _why(measure, values)
-    # A gain is computed from the means over queries.
-    over_queries = runs.over_queries and measure["is"] != "gain"
-
     changes = spec.get("published", {})
     measure = measure | changes
     runs_published = _Runs(spec, records, published=True)
@@ -394,8 +353,7 @@ def from_records(spec: dict, records: Sequence[dict]) -> Sample:
     faults += [EVALUATION_FAULTS[value] for value in changes.values()]
     if not faults and published is not None:
         published = values
-    over = "queries" if over_queries else "seeds"
-    return Sample(values, runs.data, published, why, over, tuple(faults))
+    return Sample(values, runs.data, published, why, tuple(faults))
 
 
 def _why(measure: dict, values) -> str:

@@ -35,16 +35,8 @@ from study.records import code_version, plain, plain_values, run_key, write_atom
 from study.training import BEYOND, compile_method, evaluate, fit, fit_in_steps, new_model
 
 # What the modules evaluation and records define is listed here too, for those who import it.
-__all__ = [
-    "BITS",
-    "CURVE_SEEDS",
-    "FEWER_SEEDS",
-    "PROFILE",
-    "SEEDS",
-    "compare",
-    "headline",
-]
-__all__ += ["int8_saturated", "run", "run_all", "sweep", "write_atomically"]
+__all__ = ["BITS", "PROFILE", "SEEDS", "compare", "headline", "int8_saturated", "run", "run_all"]
+__all__ += ["sweep", "write_atomically"]
 
 ROOT = Path(__file__).parents[1]
 RECORDS = ROOT / "build" / "records"
@@ -60,10 +52,9 @@ else:
     raise ValueError(
         f'HMOH_PROFILE={PROFILE!r} is unknown; set it to "paper" or "quick", or unset it.'
     )
-# A run of MIHash takes many times as long as one of another method.
-FEWER_SEEDS = {"MIHash": 5}
-# Curves are measured for the first seeds of a comparison only.
-CURVE_SEEDS = 3
+# A STAND-IN decides nothing, so it gets only the first of the seeds. There MIHash, which takes many
+# times as long as another method, and curves along the stream get even fewer.
+STAND_IN_SEEDS, STAND_IN_FEWEST = 6, 3
 
 # The shares of the stream after which the headline metric is measured, by role.
 TENTHS = [i / 10 for i in range(1, 11)]
@@ -314,16 +305,19 @@ def run_all(jobs: Iterable[dict], n_workers: int | None = None) -> list[dict]:
     return [futures[number].result() for number in range(len(jobs))]
 
 
-def _seeds(method: str, seeds: Iterable[int], checkpoints: bool | list[int]) -> list[dict]:
-    """Return the seeds of a method in a comparison, each with its checkpoints if it has any.
-
-    `FEWER_SEEDS` and `CURVE_SEEDS` are explained above.
-    """
+def _seeds(
+    method: str, dataset: str, seeds: Iterable[int], checkpoints: bool | list[int]
+) -> list[dict]:
+    """Return the seeds of a method on a data set, each with its checkpoints if it has any."""
     cases = [{"seed": seed} for seed in seeds]
+    n_curves = len(cases)
+    if _data(dataset).stand_in_for:
+        cases = cases[: STAND_IN_FEWEST if method == "MIHash" else STAND_IN_SEEDS]
+        n_curves = STAND_IN_FEWEST
     if checkpoints:
-        for case in cases[:CURVE_SEEDS]:
+        for case in cases[:n_curves]:
             case["checkpoints"] = checkpoints
-    return cases[: FEWER_SEEDS.get(method)]
+    return cases
 
 
 def compare(
@@ -342,11 +336,11 @@ def compare(
     methods : list of str
     dataset : str
     bits, seeds : list of int
-        The slow methods of `FEWER_SEEDS` get only the first of the seeds.
+        On a STAND-IN only the first of the seeds are used, see `STAND_IN_SEEDS`.
     published : bool
         As in `run`.
     checkpoints : bool or list of int
-        As in `run`, but for the first `CURVE_SEEDS` of the seeds only.
+        As in `run`.
     **options
         Further arguments of `run`.
     """
@@ -354,7 +348,7 @@ def compare(
     seeds = list(seeds)
     jobs = []
     for n_bits, method in itertools.product(bits, methods):
-        for seed in _seeds(method, seeds, checkpoints):
+        for seed in _seeds(method, dataset, seeds, checkpoints):
             case = {"method": method, "dataset": dataset, "n_bits": n_bits}
             jobs.append(case | seed | {"published": published} | options)
     return run_all(jobs)
@@ -391,9 +385,10 @@ def sweep(
     """
     names = [dataset] if isinstance(dataset, str) else dataset
     lengths = [bits] if isinstance(bits, int) else bits
-    cases = _seeds(method, seeds, checkpoints)
+    seeds = list(seeds)
     jobs = []
     for name, n_bits in itertools.product(names, lengths):
+        cases = _seeds(method, name, seeds, checkpoints)
         chosen = variants(_data(name).role) if callable(variants) else variants
         for (label, params), seed in itertools.product(chosen.items(), cases):
             case = {"method": method, "dataset": name, "n_bits": n_bits}

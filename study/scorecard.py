@@ -9,6 +9,9 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from pathlib import Path
+from typing import NamedTuple
+
+from scipy.stats import false_discovery_control
 
 from study import datasets, originals
 from study.claims import (
@@ -21,21 +24,25 @@ from study.claims import (
     specs,
 )
 from study.records import write_atomically
-from study.statistics import RULE_VERSION, false_discovery_rates
+from study.statistics import RULE_VERSION, expected_verdicts, judge_summary
 from study.tables import Table, number
 
 __all__ = [
+    "Count",
     "cell_table",
     "count_cells",
+    "count_values",
     "counts",
     "keep",
     "kept",
     "rates",
+    "sensitivity",
     "show",
     "verdict_html",
 ]
 
 KEPT = Path(__file__).parents[1] / "build" / "claims"
+LEFT = 'style="text-align:left;vertical-align:top"'
 
 
 # ---- keeping -------------------------------------------------------------------------
@@ -98,23 +105,79 @@ def counts(claims: Iterable[Claim]) -> dict[str, int]:
 def rates(claims: Sequence[Claim]) -> dict[str, float]:
     """Return id -> false-discovery rate, over all claims that were tested here.
 
-    Exact facts and claims that are not testable here have no rate.
+    Of the claims with a rate up to q, a share of q at most is expected to be decided wrongly
+    (Benjamini and Hochberg, 1995). Exact facts and claims that are not testable here have no rate.
     """
     tested = [c for c in claims if c.n > 0 and c.verdict != "not testable here"]
-    found = false_discovery_rates([c.p for c in tested])
-    return dict(zip((c.id for c in tested), found.tolist(), strict=True))
+    found = false_discovery_control([c.p for c in tested]) if tested else []
+    return dict(zip((c.id for c in tested), map(float, found), strict=True))
+
+
+class Count(NamedTuple):
+    """How many values are reproduced at a margin, and how many could be.
+
+    ``ceiling`` is the expected number if every one of them were a perfect replication: by
+    simulation of the rule, with the standard deviation that was measured.
+    """
+
+    n: int
+    reproduced: int
+    ceiling: float
+
+
+def count_values(
+    values: Sequence[Claim], published: bool = False, margin: float | None = None
+) -> Count:
+    """Count printed values that are reproduced, as described or as published.
+
+    Parameters
+    ----------
+    values : claims with a printed value
+        Those without a measurement in this reading are not counted.
+    margin : float, optional
+        Another margin than that of the claim, to see how much the count depends on it.
+    """
+    listed = all_specs()
+    n = reproduced = 0
+    ceiling = 0.0
+    for claim in values:
+        mean, sd = claim.estimate, claim.sd
+        if published:
+            mean, sd = claim.published_estimate, claim.published_sd
+        if claim.n < 2 or math.isnan(mean):
+            continue
+        limit = listed[claim.id]["margin"] if margin is None else margin
+        judged = judge_summary(mean, sd, claim.n, claim.printed, limit)
+        n += 1
+        reproduced += judged.verdict == "reproduced"
+        ceiling += expected_verdicts(sd, claim.n, margin=limit, draws=2000)[0]
+    return Count(n, reproduced, ceiling)
 
 
 def count_cells(cells: Sequence[Claim]) -> str:
-    """Return in words how many cells of a table were reproduced, as described and as published."""
-    described = sum((cell.there or cell.verdict) == "reproduced" for cell in cells)
-    published = sum(cell.as_published == "reproduced" for cell in cells)
-    text = f"{described} of {len(cells)} cells reproduced as described"
-    if any(cell.as_published for cell in cells):
-        text += f", {published} as published"
+    """Return in words how many cells of a table are reproduced, beside the ceiling."""
+    texts = []
+    for reading in ("described", "published"):
+        found = count_values(cells, reading == "published")
+        if found.n:
+            text = f"{found.reproduced} of {found.n} cells reproduced as {reading}"
+            texts.append(f"{text} ({found.ceiling:.0f} expected of a perfect replication)")
     if any(cell.stand_in for cell in cells):
-        text += ", by a STAND-IN, which decides nothing"
-    return text
+        texts.append("by a STAND-IN, which decides nothing")
+    return ", ".join(texts) or "no cell was measured"
+
+
+def sensitivity(cells: Sequence[Claim], margins: Sequence[float] = (0.01, 0.02, 0.03, 0.04)):
+    """Return a table of the counts of reproduced values, and their ceilings, at several margins."""
+    rows = []
+    for reading in ("described", "published"):
+        row = [f"as {reading}"]
+        for margin in margins:
+            found = count_values(cells, reading == "published", margin)
+            row.append(f"{found.reproduced} of {found.n} ({found.ceiling:.0f})")
+        rows.append(row)
+    title = "Reproduced values by margin; in brackets the number expected of a perfect replication"
+    return Table(title, ["reading", *map(str, margins)], rows)
 
 
 # ---- showing -------------------------------------------------------------------------
@@ -141,15 +204,15 @@ class show:
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
-        names = ["Sec.", "claim", "printed", "measured", "p", "data", "verdict"]
-        names += ["as published", "the paper's tables", "why"]
-        rows = ["".join(f"<th>{name}</th>" for name in names)]
+        has_numbers = any(c.printed is not None for c in self.claims)
+        names = ["verdict", "claim", *(["paper"] if has_numbers else []), "ours"]
+        rows = ["".join(f"<th {LEFT}>{name}</th>" for name in names)]
         listed = specs()
         for claim in self.claims:
             note = listed.get(claim.id, {}).get("note", "")
-            rows.append(_html_row(claim, note))
+            rows += _html_rows(claim, note, has_numbers)
         table = "".join(f"<tr>{row}</tr>" for row in rows)
-        return f"<p><b>{self.summary}</b></p><table>{table}</table>"
+        return f'<p><b>{self.summary}</b></p><table style="width:100%">{table}</table>'
 
 
 def verdict_html(verdict: str) -> str:
@@ -159,30 +222,28 @@ def verdict_html(verdict: str) -> str:
     return f'<b style="{style}">{symbol}&nbsp;{verdict}</b>'
 
 
-def _html_row(c: Claim, note: str) -> str:
-    """Return the cells of one claim.
+def _html_rows(c: Claim, note: str, has_numbers: bool) -> tuple[str, str]:
+    """Return the cells of one claim, and a line below them with what decided and where.
 
     The note is about an error of the paper, or says how its words are read.
     """
-    words = html.escape(c.claim)
-    if c.by_construction:
-        words += "<br><small>True by construction.</small>"
-    if note:
-        words += f"<br><small>{html.escape(note)}</small>"
-    cells = [
-        c.section,
-        words,
-        "" if c.printed is None else f"{c.printed:g}",
-        # A value of a stand-in is not set beside the paper's.
-        "" if math.isnan(c.estimate) or c.stand_in else f"{c.estimate:.3f}",
-        "" if math.isnan(c.p) else f"{c.p:.2g}",
-        html.escape(c.data),
-        verdict_html(c.verdict),
-        c.as_published or "",
-        {True: "agree", False: "disagree", None: ""}[c.tables_agree],
-        html.escape(c.why),
-    ]
-    return "".join(f'<td style="text-align:left">{cell}</td>' for cell in cells)
+    # A value of a stand-in is not set beside the paper's.
+    ours = ""
+    if not math.isnan(c.estimate) and not c.stand_in:
+        ours = f"{c.estimate:.3f}"
+        if math.isfinite(c.low):
+            ours += f" [{c.low:.3f}, {c.high:.3f}]"
+    cells = [verdict_html(c.verdict), f"Sec. {c.section}: {html.escape(c.claim)}"]
+    if has_numbers:
+        cells.append("" if c.printed is None else f"{c.printed:g}")
+    cells.append(ours)
+    agrees = {True: "the paper's tables agree", False: "the paper's tables disagree"}
+    remarks = [c.why, note, agrees.get(c.tables_agree, "")]
+    remarks += ["true by construction" if c.by_construction else "", c.data]
+    line = "; ".join(html.escape(text.rstrip(".")) for text in remarks if text)
+    width = len(cells) - 1
+    above = "".join(f"<td {LEFT}>{cell}</td>" for cell in cells)
+    return above, f"<td></td><td colspan={width} {LEFT}><small>{line}</small></td>"
 
 
 def cell_table(cells: Sequence[Claim], metric: str) -> Table:

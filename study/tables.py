@@ -28,7 +28,7 @@ import numpy as np
 
 from study.datasets import QUERIES
 from study.evaluation import headline
-from study.statistics import interval, judge_order, sd
+from study.statistics import interval, sd
 
 __all__ = ["LOWER_IS_BETTER", "Table", "best_rival", "by_case", "differences", "early", "gap_text"]
 __all__ += ["gap_verdict", "label_of", "lead", "mean_and_interval", "mean_text", "metric_of"]
@@ -259,8 +259,10 @@ def gap_verdict(gaps: Sequence[float]) -> str:
     >>> gap_verdict([0.01, 0.03]), gap_verdict([-0.02, -0.03, -0.02])
     ('undecided', 'below zero')
     """
-    found = judge_order([{"": gaps}]).verdict
-    return {"supported": "above zero", "contradicted": "below zero"}.get(found, found)
+    low, high = interval(gaps)
+    if low > 0 or high < 0:
+        return "above zero" if low > 0 else "below zero"
+    return "undecided"
 
 
 # ---- the paper's values --------------------------------------------------------------

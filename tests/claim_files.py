@@ -25,7 +25,7 @@ CHANGE = {
     "bits": [16, 32],
     "sign": 1,
 }
-MARGINS = {"precision": 0.02, "gain": 0.02, "factor": 1.5, "exponent": 0.1}
+MARGINS = {"precision": 0.02, "gain": 0.02}
 
 
 def entry(measure=None, printed=None, role="mnist", **more):
