@@ -2,9 +2,7 @@
 
 import base64
 import io
-import os
 import re
-import sys
 from concurrent.futures import ProcessPoolExecutor, wait
 from multiprocessing import get_context
 from pathlib import Path
@@ -209,33 +207,6 @@ def test_run_keeps_nothing_volatile(tmp_path, monkeypatch):
     }
 
 
-def test_progress_bars_are_shown_while_a_cell_runs(tmp_path, monkeypatch):
-    seen = []
-    moment = tmp_path / "cell has ended"
-
-    class Terminal(io.StringIO):
-        def write(self, text):
-            seen.append((text, moment.exists()))
-            return super().write(text)
-
-    path = write(
-        tmp_path / "01_bars.ipynb",
-        "import sys, time\n"
-        "for i in range(3):\n"
-        "    sys.stderr.write(f'\\r{i}/3')\n"
-        "    sys.stderr.flush()\n"
-        "    time.sleep(0.5)\n"
-        f"open({str(moment)!r}, 'w').close()",
-        "print('a warning', file=sys.stderr)",
-    )
-    monkeypatch.setattr(sys, "stderr", Terminal())
-    notebook = run_notebooks.run(path)
-    assert ("\r1/3", False) in seen
-    # A warning is stored in the notebook, and the line of the last bar is ended.
-    assert sys.stderr.getvalue() == "\r0/3\r1/3\r2/3\n"
-    assert [output.text for output in outputs(notebook)] == ["a warning\n"]
-
-
 PICTURE = """\
 import base64, io
 from IPython.display import Image as Shown
@@ -261,25 +232,6 @@ def test_update_writes_the_figures_of_tagged_cells(tmp_path, monkeypatch, capsys
     assert figure.name == "blue.png" and figure.read_bytes() == base64.b64decode(stored)
     with Image.open(figure) as picture:
         assert picture.size == (20, 10) and picture.mode == "P"
-
-
-def test_an_interrupted_update_leaves_the_old_notebook(tmp_path, monkeypatch):
-    path = write(tmp_path / "01_good.ipynb", "1")
-    before = path.read_bytes()
-    notebook = nbformat.read(path, as_version=4)
-    notebook.cells[0].source = "2"
-
-    def interrupted(source, target):
-        assert Path(source).read_bytes() != before
-        raise KeyboardInterrupt
-
-    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setattr(os, "replace", interrupted)
-        run_notebooks.update(path, notebook)
-    assert path.read_bytes() == before and list(tmp_path.iterdir()) == [path]
-    run_notebooks.update(path, notebook)
-    nbformat.write(notebook, tmp_path / "as_nbformat_writes_it.ipynb")
-    assert path.read_bytes() == (tmp_path / "as_nbformat_writes_it.ipynb").read_bytes()
 
 
 def test_a_failure_is_named_and_the_next_notebook_is_run(tmp_path, monkeypatch, capsys):

@@ -143,102 +143,27 @@ def test_a_label_that_occurs_once_is_no_obstacle():
 X0, Y0 = sectors(100)
 WITH_NAN = X0.copy()
 WITH_NAN[7, 1] = np.nan
-COLUMNS = np.eye(2, dtype=int)[Y0]
-COLUMNS[7] = 0
-RECIPES = small("HMOH, unit rows")
 
 
 @pytest.mark.parametrize(
-    ("X", "y", "candidates", "seed", "error", "message"),
+    ("change", "error", "message"),
     [
-        (
-            X0,
-            Y0[:99],
-            RECIPES,
-            0,
-            ValueError,
-            r"y has shape \(99,\) for 100 samples; pass",
-        ),
-        (
-            X0[:39],
-            Y0[:39],
-            RECIPES,
-            0,
-            ValueError,
-            "39 samples are too few .* pass 40 or",
-        ),
-        # The numbers of the rows are those of the caller.
-        (
-            WITH_NAN,
-            Y0,
-            RECIPES,
-            0,
-            ValueError,
-            r"X\[7, 1\] is nan.*drop, fill or scale",
-        ),
-        (
-            X0,
-            COLUMNS,
-            RECIPES,
-            0,
-            ValueError,
-            r"y\[7\] has no label.*drop such samples",
-        ),
-        (
-            X0,
-            Y0 * 1.0,
-            RECIPES,
-            0,
-            TypeError,
-            r"y has dtype float64.* y.astype\(int\)",
-        ),
-        (
-            X0,
-            Y0 * 0,
-            RECIPES,
-            0,
-            ValueError,
-            "all 100 samples have the label 0, .* two classes",
-        ),
-        (
-            X0,
-            COLUMNS * 0 + 1,
-            RECIPES,
-            0,
-            ValueError,
-            r"have the label \[1 1\], .* two classes",
-        ),
-        (
-            X0,
-            np.arange(100),
-            RECIPES,
-            0,
-            ValueError,
-            "none of the 10 queries has a relevant",
-        ),
-        (
-            X0[:, 0],
-            Y0,
-            RECIPES,
-            0,
-            ValueError,
-            r"X has shape \(100,\).* Reshape your data",
-        ),
-        (
-            X0,
-            Y0,
-            list(RECIPES),
-            0,
-            TypeError,
-            r"candidates=\['HMOH, unit rows'\] .* pass a dict",
-        ),
-        (X0, Y0, {}, 0, TypeError, "candidates={} are no recipes by name; pass a dict"),
-        (X0, Y0, RECIPES, -1, ValueError, "random_state=-1 "),
+        ({"X": X0[:39], "y": Y0[:39]}, ValueError, "39 samples are too few .* pass 40 or"),
+        # The number of the row is that of the caller.
+        ({"X": WITH_NAN}, ValueError, r"X\[7, 1\] is nan"),
+        ({"y": Y0[:99]}, ValueError, r"y has shape \(99,\) for 100 samples"),
+        ({"y": Y0 * 0}, ValueError, "all 100 samples have the label 0, .* two classes"),
+        ({"y": np.ones((100, 2), int)}, ValueError, r"have the label \[1 1\], .* two classes"),
+        ({"y": np.arange(100)}, ValueError, "none of the 10 queries has a relevant"),
+        ({"candidates": CANDIDATES}, TypeError, "candidates=.* pass a dict"),
+        ({"candidates": {}}, TypeError, "candidates={} are no recipes by name; pass a dict"),
+        ({"random_state": -1}, ValueError, "random_state=-1 "),
     ],
 )
-def test_what_cannot_be_chosen_from_is_refused(X, y, candidates, seed, error, message):
+def test_what_cannot_be_chosen_from_is_refused(change, error, message):
+    given = {"X": X0, "y": Y0, "candidates": small("HMOH, unit rows"), "n_bits": 8}
     with pytest.raises(error, match=message):
-        choose(X, y, candidates, 8, seed)
+        choose(**given | change)
 
 
 def test_the_best_recipe_of_the_other_sets_is_chosen():

@@ -23,21 +23,6 @@ def test_rows_may_have_one_or_two_labels():
     assert set(Y.sum(axis=1)) == {1, 2}
 
 
-def test_the_distance_is_that_between_the_means_of_classes():
-    n_classes = 40
-    X, y = timing.random_features(40_000, 30, n_classes, distance=8.0)
-    # The features are Z M for a square matrix M that the seed gives.
-    rng = np.random.default_rng(0)
-    rng.standard_normal((n_classes, 30), dtype=np.float32)
-    rng.integers(n_classes, size=len(X))
-    rng.standard_normal((len(X), 30), dtype=np.float32)
-    M = rng.standard_normal((30, 30), dtype=np.float32)
-    Z = np.linalg.solve(M.T.astype(float), X.T).T
-    means = np.array([Z[y == k].mean(axis=0) for k in range(n_classes)])
-    pairs = np.linalg.norm(means[:, None] - means, axis=2)[np.triu_indices(n_classes, 1)]
-    assert pairs.mean() == pytest.approx(8.0, rel=0.05)
-
-
 @pytest.mark.parametrize("multi_label", [False, True])
 @pytest.mark.parametrize("feature_map", [None, RBF(20)])
 def test_mistakes_are_those_that_the_model_learns_from(feature_map, multi_label):
