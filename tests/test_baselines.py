@@ -10,6 +10,7 @@ import pickle
 import re
 import signal
 import threading
+from dataclasses import replace
 
 import naive
 import numpy as np
@@ -42,6 +43,8 @@ from baselines.linear import share_label
 from hmoh import HMOH, NotFittedError, hadamard
 from kernels import RBF, UnitLength
 from metrics import mean_average_precision
+from study.datasets import load, split
+from study.features import prepare
 
 SMALL = {
     "LSH": (LSH, {}),
@@ -423,6 +426,25 @@ def test_label_sets_get_the_published_targets(n_bits, tmp_path):
     assert max(map(pairs.count, pairs)) == 36
 
 
+def test_as_published_maps_are_fitted_on_rows_that_the_stream_has_not_shown():
+    mnist = load("mnist")
+    part = {"features": mnist.features[:3000], "labels": mnist.labels[:3000]}
+    sizes = {"test_rows": np.arange(2900, 3000), "n_queries": 100, "stream_size": 200}
+    data = replace(mnist, **part, **sizes)
+    model = METHODS_AS_PUBLISHED["OSH"]("mnist", 8, 0)
+    _, parts = prepare(model, data, "paper", 0, published=True)
+    stream_rows = data.features[split(data, 0).stream]
+    expected = UnitLength().fit(data.features).transform(stream_rows)
+    assert_allclose(parts.stream.X, expected, atol=1e-6)
+    assert not np.allclose(UnitLength().fit(stream_rows).transform(stream_rows), expected)
+    # The anchors, whose kernel features are 1, are spread over the first half of the database.
+    model = METHODS_AS_PUBLISHED["HMOH"]("mnist", 8, 0).set_params(feature_map=RBF(20))
+    _, parts = prepare(model, data, "paper", 0, published=True)
+    anchors = parts.database.X.argmax(axis=0)
+    assert_allclose(parts.database.X.max(axis=0), 1, atol=1e-5)
+    assert 200 < anchors.max() < 1450
+
+
 def test_single_labels_have_the_same_targets_as_published():
     X, y = stream()
     expected = HMOH(9, codebook="ordered", random_state=0).fit(X, y).weights_
@@ -437,8 +459,6 @@ MNIST |= {"OSH": 0.539, "MIHash": 0.784, "BSODH": 0.679, "HCOH": 0.753}
 @pytest.mark.skipif(JIT_IS_OFF, reason="too slow without the JIT")
 @pytest.mark.parametrize("name", MNIST)
 def test_mnist_at_32_bits(name):
-    from study.datasets import load, split
-
     mnist = load("mnist")
     X, y = mnist.features, mnist.labels
     parts = split(mnist, seed=0)
@@ -512,7 +532,7 @@ def test_mihash_equals_recomputing_everything(labels, gradient):
     assert not np.allclose(used, start, atol=0.01)
     # What is updated item by item equals what is computed again.
     state = model._fitted()
-    assert_allclose(state.P, state.items @ state.W.T, atol=1e-5)
+    assert_allclose(state.P, state.W @ state.items.T, atol=1e-5)
     similar = share_label(state.labels, state.labels)
     assert_array_equal(state.similar, similar)
     assert_array_equal(state.counts, naive.histograms(state.bits, similar))
@@ -538,7 +558,7 @@ def test_mihash_ascends_the_mutual_information():
     learned = W.copy()
     G = np.zeros((1, 16), np.float32)
     places = (np.array([-1]), np.arange(15), 15)
-    mihash._ascend(x, G, similar, *places, 2.0, 1.0, False, 5, learned, items @ W.T)
+    mihash._ascend(x, G, similar, *places, 2.0, 1.0, False, 5, learned, W @ items.T)
     V = W.astype(float)
     args = (items.astype(float), similar[0, :15], V, 2.0, 5)
     gradient = differences(lambda U: naive.soft_information(U @ x[0], *args), V)
