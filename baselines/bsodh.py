@@ -32,13 +32,14 @@ class BSODH(LinearHasher):
         B_r = sgn(P_r - sum_{k != r} (E E^T)_{rk} B_k),   one bit r after the other,
               where P = b E S^T + W^T X
 
-    and the columns of B are appended to E. This is the order of the method's paper. Its program
-    takes the steps in the opposite order, and says so (lmbxmu/mycode, .../BSODH.m, lines 104 to
-    137). On MNIST only one thing matters: codes are better if B comes before E. The place of W
-    changes nothing (32 bits, three seeds). S is never built: sgn(B S) gives all stored samples
-    of a class the same code. So only the number of samples, the code and the sum of codes are kept
-    for each class. With several labels per sample, the distinct label sets are the classes, and
-    sets with a label in common are similar.
+    and the columns of B are appended to E. The method's program takes the steps in the opposite
+    order, and says that this is not the order of its paper's Algorithm 1 (lmbxmu/mycode,
+    .../BSODH.m, lines 104 to 137). On MNIST only one thing matters: codes are better if B comes
+    before E. The place of W changes nothing (32 bits, three seeds).
+
+    S is never built: sgn(B S) gives all stored samples of a class the same code. So only the number
+    of samples, the code and the sum of codes are kept for each class. With several labels per
+    sample, the distinct label sets are the classes, and sets with a label in common are similar.
 
     The paper's (lambda, sigma, eta_s, eta_d), on rows of unit length (`UnitLength`): CIFAR-10 (0.6,
     0.5, 1.2, 0.2), Places205 (0.3, 0.5, 1, 0), MNIST (0.9, 0.8, 1.2, 0.2), NUS-WIDE (0.3, 0.1, 0.4,
