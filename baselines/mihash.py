@@ -126,22 +126,22 @@ def _step_and_hash(x, before, now, A, g, W, h):
 
 @compiled
 def _step_and_compare(n, A, a, g, h, P, H, inner):
-    """Make the step P += a g^T, set H = 2 phi - 1 of the n items, and inner = H h.
+    """Make the step P += g a^T, set H = 2 phi - 1 of the n items, and inner = H^T h.
 
-    a (R,) inner (R,) float32, g (b,) h (b,) float32, P (R, b) H (R, b) float32. One pass over P
-    does all this. A pass takes long, because P is larger than the nearest cache.
+    a (R,) inner (R,) float32, g (b,) h (b,) float32, P (b, R) H (b, R) float32. One pass over P
+    does all this. Neighbours in memory are items, so that they fill a vector register.
     """
     f = np.float32
-    for r in range(n):
-        change = a[r]
-        total = f(0)
-        for k in range(P.shape[1]):
-            p = P[r, k] + change * g[k]
-            P[r, k] = p
+    inner[:n] = 0
+    for k in range(len(P)):
+        step = g[k]
+        weight = h[k]
+        for r in range(n):
+            p = P[k, r] + step * a[r]
+            P[k, r] = p
             t = _tanh(f(A / 2) * p)
-            H[r, k] = t
-            total += h[k] * t
-        inner[r] = total
+            H[k, r] = t
+            inner[r] += weight * t
 
 
 # P is kept up to date: a step of W along a sample changes P by the sample's products with the
@@ -151,8 +151,8 @@ def _step_and_compare(n, A, a, g, h, P, H, inner):
 def _ascend(x, G, similar, slot, row, n, A, rate, published, n_bins, W, P):
     """Make one step for each sample of a block x, and put samples into the reservoir.
 
-    x (k, m) G (k, n+k) W (b, m) P (R, b) float32, similar (k, n+k) bool, slot (k,) row (R,) int64.
-    P = (reservoir) W^T. Item r of the reservoir has column row[r] in G and in `similar`. Sample i
+    x (k, m) G (k, n+k) W (b, m) P (b, R) float32, similar (k, n+k) bool, slot (k,) row (R,) int64.
+    P = W (reservoir)^T. Item r of the reservoir has column row[r] in G and in `similar`. Sample i
     goes into slot[i] of the reservoir, unless that is negative. There are n items before the block.
     Return their number after it.
     """
@@ -163,13 +163,14 @@ def _ascend(x, G, similar, slot, row, n, A, rate, published, n_bins, W, P):
     # 2 phi - 1 of the sample and of the items, and their inner products.
     h = np.empty(b, f)
     H = np.empty(P.shape, f)
-    inner = np.empty(len(P), f)
-    # The last step: W += g x^T and P += a g^T. Before the first sample there was none.
+    inner = np.empty(len(row), f)
+    # The last step: W += g x^T and P += g a^T. Before the first sample there was none.
     g = np.zeros(b, f)
-    a = np.zeros(len(P), f)
-    # The bin and the class of each item.
-    place = np.empty(len(P), np.int64)
-    kind = np.empty(len(P), np.int64)
+    a = np.zeros(len(row), f)
+    # The bin, the class and the derivative of each item.
+    place = np.empty(len(row), np.int64)
+    kind = np.empty(len(row), np.int64)
+    c = np.empty(len(row), f)
     joint = np.empty((2, n_bins + 1))
     slope = np.empty((2, n_bins))
     for i in range(len(x) + 1):
@@ -184,7 +185,7 @@ def _ascend(x, G, similar, slot, row, n, A, rate, published, n_bins, W, P):
             # The products of the new item are those by the W after the step.
             a[slot[last]] = 0
             for k in range(b):
-                P[slot[last], k] = _dot(W, k, x, last)
+                P[k, slot[last]] = _dot(W, k, x, last)
         _step_and_compare(n, A, a, g, h, P, H, inner)
         if i == len(x):
             break
@@ -199,17 +200,18 @@ def _ascend(x, G, similar, slot, row, n, A, rate, published, n_bins, W, P):
             joint[kind[r], place[r]] += 1 - (d - place[r])
         _slopes(joint, n, width, slope)
         # The gradient.
-        g[:] = 0
-        total = 0.0
+        total = f(0)
         for r in range(n):
-            c = f(slope[kind[r], place[r]])
-            total += c
+            c[r] = slope[kind[r], place[r]]
+            total += c[r]
             a[r] = G[i, row[r]]
-            for k in range(b):
-                g[k] += c * H[r, k]
         for k in range(b):
+            gradient = f(0)
+            for r in range(n):
+                gradient += c[r] * H[k, r]
             # The published code has phi_r / 2 in the place of 2 phi_r - 1.
-            gradient = (total + g[k]) / 4 if published else g[k]
+            if published:
+                gradient = (total + gradient) / 4
             # (1 - h^2) / 4 = phi_x (1 - phi_x).
             g[k] = rate * A * (1 - h[k] * h[k]) / 4 * gradient
     return n
@@ -470,7 +472,7 @@ class MIHash(LinearHasher):
         state.labels = no_labels(state.form)
         state.items = np.zeros((self.reservoir, Z.shape[1]), np.float32)
         state.keys = np.full(self.reservoir, FREE)
-        state.P = np.zeros((self.reservoir, self.n_bits), np.float32)
+        state.P = np.zeros((self.n_bits, self.reservoir), np.float32)
         state.bits = np.zeros((self.reservoir, self.n_bits), bool)
         # Which items are similar to each other, and the histograms of their distances. A file does
         # not have them, because they follow from the rest.
@@ -516,8 +518,8 @@ class MIHash(LinearHasher):
         state.labels = y[:n].copy()
         state.keys[:n] = keys[:n]
         keys[:n] = FREE  # so that no sample is put into the reservoir a second time
-        state.P[:n] = _products(Z[:n], state.W)
-        state.bits[:n] = state.P[:n] > 0
+        state.P[:, :n] = _products(state.W, Z[:n])
+        state.bits[:n] = state.P[:, :n].T > 0
 
     def _learn_block(self, state: State, x: np.ndarray, y: np.ndarray, slot: np.ndarray) -> None:
         """Learn from a block of samples, and put some of them into the reservoir."""
@@ -552,7 +554,7 @@ class MIHash(LinearHasher):
     def _replace_used(self, state: State) -> None:
         """Replace the hash functions in use by W, if its codes are better."""
         n = len(state.labels)
-        bits = state.P > 0
+        bits = np.ascontiguousarray(state.P.T > 0)
         counts = histograms(bits[:n], state.similar)
         gain = mean_information(counts[:n]) - mean_information(state.counts[:n])
         if gain > self.threshold + ROUNDING:

@@ -34,7 +34,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from baselines import PUBLISHED_FAULTS
 from study import datasets, originals
 from study.measures import PAPER_METHODS, Missing, Sample, agrees, from_records
 from study.statistics import MARGIN, Judgement, interval, judge_order, judge_value
@@ -381,13 +380,12 @@ def _settle(spec: dict, sample: Sample) -> Claim:
         published = judge_sample(spec, sample.published)
         as_published = published.verdict
         fields |= {"published_estimate": published.estimate, "published_sd": published.sd}
-        if sample.published is not sample.values:
-            why += f"; as published: {as_published}, {_numbers(published)}"
+        why += f"; as published: {as_published}, {_numbers(published)}"
         if verdict in BAD and as_published in GOOD:
             verdict = "artefact"
-            # A measurement by hand as published has all the faults.
-            faults = sample.faults or PUBLISHED_FAULTS.values()
-            why += f" ({'; '.join(faults)})"
+            # Of an order, the methods of the case that decides.
+            named = [f for f in sample.faults if f.partition(":")[0] in described.case.split()]
+            why += f" ({'; '.join(named or sample.faults)})"
     fields["as_published"] = as_published
     numbers = ("estimate", "low", "high", "n", "p", "sd")
     fields |= {name: getattr(described, name) for name in numbers}

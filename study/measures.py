@@ -112,7 +112,7 @@ class _Runs:
         if metric == "mAP":
             metric = headline(self.role)
         field = "stream" if share else metric
-        # The published code of the other methods has no fault.
+        # A method without a published reading is taken as described.
         as_published = self.published and method in PUBLISHED_FAULTS
         found = self._find(method, n_bits, field, as_published)
         if not found:
@@ -351,8 +351,8 @@ def from_records(spec: dict, records: Sequence[dict]) -> Sample:
     faulty = sorted(runs_published.used)
     faults = [f"{method}: {PUBLISHED_FAULTS[method]}" for method in faulty]
     faults += [EVALUATION_FAULTS[value] for value in changes.values()]
-    if not faults and published is not None:
-        published = values
+    if not faults:
+        published = None  # only methods without a published reading
     return Sample(values, runs.data, published, why, tuple(faults))
 
 

@@ -169,7 +169,8 @@ def run(
     metric = headline(data.role)
     model = new_model(method, data.role, n_bits, seed, params, published, n_threads)
     settings = plain_values(model.get_params())
-    model, parts = prepare(model, data, split, seed, n_queries)
+    as_published = published and method in PUBLISHED_FAULTS
+    model, parts = prepare(model, data, split, seed, n_queries, as_published)
     n_stream = len(parts.stream.X)
     record = {
         "method": method,

@@ -36,15 +36,16 @@ def new_model(
 ) -> OnlineHasher:
     """Return an untrained model with the paper's parameters, except those in ``params``.
 
-    A method of `BEYOND`, which the paper does not have, has the parameters given there.
+    A method of `BEYOND`, which the paper does not have, has the parameters given there. A method
+    without a published reading is the described one.
     """
     # Looked up in each call, so that a method that a notebook adds to METHODS is found.
     methods = baselines.METHODS | BEYOND
     if method not in methods:
         names = ", ".join(methods)
         raise ValueError(f"there is no method {method!r}; pass one of {names}.")
-    if published and method in baselines.PUBLISHED_FAULTS:
-        methods = baselines.METHODS_AS_PUBLISHED
+    if published:
+        methods |= baselines.METHODS_AS_PUBLISHED
     model = methods[method](role, n_bits, seed)
     if "n_threads" in model.get_params():
         model.set_params(n_threads=n_threads)

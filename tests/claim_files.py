@@ -15,9 +15,9 @@ __all__ = [
 ]
 
 BITS = [8, 16, 32, 48, 64, 128]
-ORDER = {"is": "order", "metric": "mAP", "ranking": ["HMOH", "HCOH"], "bits": [32]}
+ORDER = {"is": "order", "metric": "mAP", "ranking": ["HMOH", "OKH"], "bits": [32]}
 VALUE = {"is": "value", "metric": "mAP", "method": "HMOH", "bits": 32}
-GAIN = {"is": "gain", "metric": "mAP", "method": "HMOH", "over": ["HCOH"], "bits": [32]}
+GAIN = {"is": "gain", "metric": "mAP", "method": "HMOH", "over": ["OKH"], "bits": [32]}
 CHANGE = {
     "is": "change",
     "metric": "mAP",

@@ -674,13 +674,32 @@ def fit_codewords(Z, sample, word, C, rate, boost, W):
     return W
 
 
+# ---- baselines/published.py ----------------------------------------------------------
+
+
+def published_target(columns):
+    """Return the target of a label set from its labels' columns, as the published HMOH does it.
+
+    columns is a list of lists of +1 and -1.
+    """
+    sums = [sum(bits) for bits in zip(*columns, strict=True)]
+    n_plus = sum(s > 0 for s in sums)
+    n_minus = sum(s < 0 for s in sums)
+    n_tied = len(sums) - n_plus - n_minus
+    if n_tied and n_plus == n_minus:
+        n_first = n_tied // 2 + n_tied % 2
+        return [1 if k < n_first else -1 for k in range(len(sums))]
+    tie = -1 if n_plus > n_minus else 1
+    return [1 if s > 0 else -1 if s < 0 else tie for s in sums]
+
+
 # ---- baselines/bsodh.py --------------------------------------------------------------
 
 
-def bsodh(X, same, related, W, batch, ridge, fit_weight, similar, dissimilar):
+def bsodh(X, same, related, W, batch, ridge, fit_weight, similar, dissimilar, order):
     """Return W (d x b) after the samples X in batches, with every code and the whole of S.
 
-    same[i, j] tells whether two samples are of one class.
+    same[i, j] tells whether two samples are of one class; order is that of the steps, as "WEB".
     """
 
     def sgn(x):
@@ -707,13 +726,17 @@ def bsodh(X, same, related, W, batch, ridge, fit_weight, similar, dissimilar):
             first = [q for q, j in enumerate(stored) if same[i, j]][:1]
             if first:
                 Bs[:, place] = Be[:, first[0]]
-        P = b * Be @ S.T + W.T @ Xs
-        for r in range(b):
-            others = [k for k in range(b) if k != r]
-            Bs[r] = sgn(P[r] - (Be @ Be.T)[r, others] @ Bs[others])
-        Be = sgn(Bs @ S)
-        inverse = np.linalg.inv(fit_weight * Xs @ Xs.T + ridge * np.eye(len(Xs)))
-        W = fit_weight * inverse @ Xs @ Bs.T
+        for step in order:
+            if step == "W":
+                inverse = np.linalg.inv(fit_weight * Xs @ Xs.T + ridge * np.eye(len(Xs)))
+                W = fit_weight * inverse @ Xs @ Bs.T
+            if step == "E":
+                Be = sgn(Bs @ S)
+            if step == "B":
+                P = b * Be @ S.T + W.T @ Xs
+                for r in range(b):
+                    others = [k for k in range(b) if k != r]
+                    Bs[r] = sgn(P[r] - (Be @ Be.T)[r, others] @ Bs[others])
         last = new, Bs
     return W
 

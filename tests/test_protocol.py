@@ -246,7 +246,9 @@ def test_methods_run_as_published(short, method):
     # HMOH's targets, or the steps of the others, differ only where a fault is known.
     differs = runs[0]["per_query"] != runs[1]["per_query"]
     assert differs == (method in PUBLISHED_FAULTS)
-    assert (runs[0]["settings"] != runs[1]["settings"]) == differs
+    # Some differ only in the rows that their map is fitted on.
+    if runs[0]["settings"] != runs[1]["settings"]:
+        assert differs
 
 
 def test_a_record_holds_parameters_as_values_and_not_as_texts(small):
