@@ -3,14 +3,16 @@
 import copy
 import itertools
 import pickle
+from types import SimpleNamespace
 
 import naive
 import numpy as np
 import pytest
 import scipy.sparse
-from helpers import assert_helpful
+from helpers import assert_helpful, needs_jit
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numba.core.caching import FunctionCache
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 from sklearn.metrics.pairwise import rbf_kernel
@@ -19,7 +21,9 @@ from sklearn.preprocessing import normalize
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
+import hmoh
 import kernels
+import metrics
 from kernels import RBF, Concat, NotFittedError, UnitLength
 
 quick = settings(max_examples=25, deadline=None)
@@ -481,3 +485,19 @@ def test_too_few_samples_are_an_error_and_leave_the_map_as_it_was(n_anchors, n_s
         both.fit(X0[:n_samples])
     assert_helpful(caught.value, f"{n_samples} samples", f"{n_anchors} anchors")
     assert pickle.dumps(both) == before
+
+
+# tests/test_standalone.py has the whole story, in processes of their own.
+@needs_jit
+@pytest.mark.parametrize("module", [hmoh, kernels, metrics])
+def test_a_cache_that_cannot_be_written_loses_its_index(module, tmp_path, monkeypatch):
+    def full(*arguments):
+        raise OSError("no space left")
+
+    monkeypatch.setattr(FunctionCache, "save_overload", full)
+    index = tmp_path / "index"
+    index.touch()
+    cache = object.__new__(module._Cache)
+    cache._cache_file = SimpleNamespace(_index_path=index)
+    cache.save_overload("signature", "code")
+    assert not index.exists()
