@@ -53,7 +53,7 @@ TILE = 4096  # items whose distances are computed before they are counted
 FEW = 16  # for fewer queries, transposing the codes takes longer than it saves
 MANY = 100  # for fewer queries, merging equal codes takes longer than it saves
 SAMPLE = 2048  # rows that are examined to decide whether to merge
-MOST_CELLS = 40_000  # counters of two queries: more do not fit a core's cache
+MOST_CELLS = 40_000  # counters of two queries: more do not fit a core's cache, or 16 bits
 ROW_BITS = 40  # of the number of an item, where it stands behind its distance
 PAIRS_PER_THREAD = 100_000  # for fewer pairs, another thread saves no time
 
@@ -85,10 +85,9 @@ class HammingHistogram:
     grades: np.ndarray | None = None
 
     def __repr__(self) -> str:
-        totals = np.unique(self.items.sum(axis=1))
-        n_items = totals[0] if len(totals) == 1 else f"{totals[0]}..{totals[-1]}"
-        sizes = f"n_queries={len(self.items)}, n_bits={self.n_bits}, n_items={n_items}"
-        return f"HammingHistogram({sizes})"
+        totals = self.items.sum(axis=1)
+        n_items = "..".join(str(n) for n in sorted({totals.min(), totals.max()}))
+        return f"HammingHistogram(n_queries={len(totals)}, n_bits={self.n_bits}, n_items={n_items})"
 
     def __add__(self, other: HammingHistogram) -> HammingHistogram:
         if not isinstance(other, HammingHistogram):
@@ -130,8 +129,7 @@ class HammingHistogram:
         relevant[:, 0] -= self.relevant.any(axis=1)
         missing = np.flatnonzero(np.minimum(items, relevant)[:, 0] < 0)
         if len(missing):
-            need = "pass a database that contains it"
-            raise ValueError(f"query {missing[0]} has no item of its own at distance 0; {need}.")
+            raise ValueError(f"query {missing[0]} is not in the database; pass one that has it.")
         return HammingHistogram(items, relevant)
 
     def _mean(self, values, per_query, empty="skip"):
@@ -168,8 +166,7 @@ class HammingHistogram:
             Divide by R, by min(R, top), or by the relevant items among the first ``top``. The last
             is what most published hashing code does; it can rank [+ - -] above [+ - +].
         empty : {"skip", "zero"}
-            Leave out the queries without a relevant item, or count them as 0. For "retrieved" these
-            are the queries with none among the first ``top`` in any order of the ties.
+            Skip queries without a relevant item ("retrieved": in ``top``), or count them as 0.
         """
         if top is not None:
             check_integer(top, "top")
@@ -238,7 +235,16 @@ class HammingHistogram:
         In the first tie that has one, its rank is N + j with probability
         n+ / (n - j + 1) prod_{i<j} (1 - n+ / (n - i + 1)).
         """
-        return self._mean(_first_hit(self.items, self.relevant), per_query, empty)
+        values = np.full(len(self.items), np.nan)
+        for q in np.flatnonzero(self._R):
+            d = np.argmax(self.relevant[q] > 0)
+            n, n_hits = self.items[q, d], self.relevant[q, d]
+            # All further places together have a probability below exp(-40).
+            place = np.arange(min(n - n_hits, 40 * n // n_hits) + 1)
+            chance = n_hits / (n - place)
+            none_before = np.insert(np.cumprod(1 - chance)[:-1], 0, 1)
+            values[q] = np.sum(none_before * chance / (self.items[q, :d].sum() + 1 + place))
+        return self._mean(values, per_query, empty)
 
     def precision_recall(self, per_query: bool = False) -> tuple[np.ndarray, np.ndarray]:
         """Return (precision, recall) within each radius 0..n_bits, over the queries with R > 0."""
@@ -250,11 +256,6 @@ class HammingHistogram:
 
 
 # The formulas. n and n_hits are items and relevant items (n_queries, r + 1) int64.
-
-
-def _before(counts):
-    """Return the sum of the counts at all smaller distances."""
-    return counts.cumsum(axis=-1) - counts
 
 
 def _ranks(n, last):
@@ -276,8 +277,7 @@ def _harmonic_between(a, b):
     """
     small = np.concatenate([[0.0], np.cumsum(1.0 / np.arange(1, 65))])
     head = small[np.minimum(b, 64)] - small[np.minimum(a, 64)]
-    a = np.maximum(a, 64).astype(float)
-    b = np.maximum(b, 64).astype(float)
+    a, b = (np.maximum(rank, 64).astype(float) for rank in (a, b))
     u, v = 1 / a, 1 / b
     gap = (b - a) * u * v  # u - v
     squares = u**2 + v**2
@@ -290,7 +290,7 @@ def _harmonic_between(a, b):
 def _average_precision(n, n_hits, top, normalize):
     """Return the expected AP of each query; see `HammingHistogram.mean_average_precision`."""
     last = n.sum(axis=1) if top is None else np.full(len(n), top)
-    N, N_hits = _before(n), _before(n_hits)
+    N, N_hits = (counts.cumsum(axis=1) - counts for counts in (n, n_hits))
     m = (n_hits - 1) / np.maximum(n - 1, 1)
     ranks = _ranks(n, last[:, None])
     harmonic = _harmonic_between(ranks[:, :-1], ranks[:, 1:])
@@ -343,20 +343,6 @@ def _ndcg(n, grades, gains, k):
     # The best order begins with the items of the highest grade.
     best = _ranks(grades.sum(axis=2).T[:, ::-1], k)
     return _ratio(dcg, np.diff(discounts[best]) @ gains[::-1])
-
-
-def _first_hit(n, n_hits):
-    """Return the expected 1 / rank of the first hit; see `HammingHistogram.reciprocal_rank`."""
-    result = np.full(len(n), np.nan)
-    for q in np.flatnonzero(n_hits.any(axis=1)):
-        d = np.argmax(n_hits[q] > 0)
-        size, good = n[q, d], n_hits[q, d]
-        # All further places together have a probability below exp(-40).
-        place = np.arange(min(size - good, 40 * size // good) + 1)
-        chance = good / (size - place)
-        none_before = np.insert(np.cumprod(1 - chance)[:-1], 0, 1)
-        result[q] = np.sum(none_before * chance / (n[q, :d].sum() + 1 + place))
-    return result
 
 
 # ---- one pass over the database ------------------------------------------------------
@@ -417,8 +403,7 @@ def judged_histogram(
 
     >>> codes = np.array([[0b000], [0b001], [0b111]], np.uint8)
     >>> neighbours = np.array([[0, 2], [1, 2]])  # the nearest of two queries by float vectors
-    >>> queries = np.repeat(np.arange(2), 2)
-    >>> judged_histogram(codes[:2], codes, queries, neighbours.ravel(), n_bits=3).relevant
+    >>> judged_histogram(codes[:2], codes, [0, 0, 1, 1], neighbours.ravel(), n_bits=3).relevant
     array([[1, 0, 0, 1],
            [1, 0, 1, 0]])
     """
@@ -446,8 +431,7 @@ def _count_grades(scan, n_grades):
     is_new = np.ones(len(Lq), bool)
     is_new[1:] = (Lq[1:] != Lq[:-1]).any(axis=1)
     counts = np.zeros((n_grades, len(Lq), scan.n_bits + 1), np.int64)
-    n_cells = max(MOST_CELLS, n_grades * (scan.n_bits + 1))
-    cell_type = np.uint16 if n_cells <= 1 << 16 else np.uint32
+    cell_type = np.uint16 if n_grades * (scan.n_bits + 1) <= 1 << 16 else np.uint32
 
     def count_part(p, Q, first, D, Ld, weight, distance):
         block = D, Ld, scan.multi, weight, distance, np.empty(TILE, cell_type)
@@ -499,10 +483,7 @@ def mean_average_precision(
 
 
 def nearest(
-    query_codes: np.ndarray,
-    db_codes: np.ndarray,
-    k: int,
-    n_threads: int | None = None,
+    query_codes: np.ndarray, db_codes: np.ndarray, k: int, n_threads: int | None = None
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return distances and indices (n_queries, k) int64 of the k nearest items of every query.
 
@@ -534,8 +515,7 @@ class _Scan:
             tells = hasattr(os, "sched_getaffinity")
             n_threads = len(os.sched_getaffinity(0)) if tells else os.cpu_count() or 1
         self.n_threads = check_integer(n_threads, "n_threads")
-        # Short codes are read as bytes: the compiler counts the bits of 32 or 64 of them at once.
-        # For few queries the rows stay as they are, in the longest words that fit.
+        # For many queries, short codes are fastest as bytes; else the longest words that fit.
         width = self.queries.shape[1]
         self.is_few = len(self.queries) < FEW
         self.word = np.uint8 if width <= 16 else np.uint64
@@ -543,10 +523,9 @@ class _Scan:
             self.word = next(f"u{size}" for size in (8, 4, 1) if width % size == 0)
         self.Q = self._as_words(self.queries)
         n_rows = len(self.queries), len(self.database)
-        if labels is None:  # then no item is relevant
-            self.Lq, self.Ld = (np.full((n, 1), k, np.uint64) for k, n in enumerate(n_rows))
-        else:
-            self.Lq, self.Ld = _label_words(*labels, *n_rows)
+        # Without labels, no item is relevant.
+        labels = labels or [np.full(n, label) for label, n in enumerate(n_rows)]
+        self.Lq, self.Ld = _label_words(*labels, *n_rows)
         self.multi = self.Lq.dtype == np.uint8
 
     def _as_words(self, codes):
@@ -554,14 +533,10 @@ class _Scan:
         n_missing = -codes.shape[1] % (np.dtype(self.word).itemsize * (1 if self.is_few else 4))
         if n_missing:
             codes = np.pad(codes, ((0, 0), (0, n_missing)))
-        # Only what the loops cannot read as it is becomes a copy.
         return np.require(np.ascontiguousarray(codes).view(self.word), requirements="AW")
 
     def _blocks(self, merges):
-        """Yield first row, codes (w, m), labels (v, m) and weights (m,) of each block.
-
-        With ``merges``, equal items become one, and its weight is their number.
-        """
+        """Yield first row, codes, labels and weights; with ``merges``, equal items become one."""
         n_bytes = max(8, self.queries.shape[1], self.Lq.itemsize * self.Lq.shape[1])
         # A block stays in a core's cache for all queries; a single query needs it once.
         n_rows = max(1, BLOCK_BYTES // n_bytes) * max(1, FEW * self.is_few, 4 * merges)
@@ -582,9 +557,9 @@ class _Scan:
 
         def run_part(k, n_parts, block):
             p = slice(k * len(Q) // n_parts, (k + 1) * len(Q) // n_parts)
-            # The compiler writes out the steps over the words of a tuple, whose number it knows.
-            is_short = self.is_few and Q.shape[1] <= 8
-            part = tuple(map(tuple, Q[p])) if is_short else Q[p]
+            # The compiler knows the length of a tuple, and needs no loop over its words.
+            is_known = self.is_few and Q.shape[1] in (1, 2, 4, 8)
+            part = tuple(map(tuple, Q[p])) if is_known else Q[p]
             scratch = np.empty(TILE, np.min_scalar_type(self.n_bits))
             with np.errstate(over="ignore"):  # numpy warns, with the JIT off
                 loop(p, part, *block, scratch)
@@ -616,9 +591,9 @@ def _merged(*parts):
 
 
 # ---- compiled loops ------------------------------------------------------------------
-# Numba compiles the loops for two forms of the codes. For many queries D (w, m) has all first words
-# in its first row, all second words in the next, and so on. For few queries Q has one query, and
-# D (m * w,) the rows as they are.
+# Numba compiles the loops for two forms of the codes. For few queries, each is taken alone, and
+# D (m, w) has the codes as its rows. For many queries D is (1, w, m): all first words, then all
+# second words, and so on, so that the compiler counts the bits of many codes at once.
 
 
 class _Cache(FunctionCache):
@@ -673,8 +648,7 @@ def _distance(x, rows, j):
 def _distances(x, D, first, out):
     """Write the distances of the code x to the codes first, first + 1, ... of D.
 
-    x (w,), D (w, m) or (m * w,) unsigned, out (t,) uint8 if no distance is above 255, else uint16
-    or uint32.
+    out (t,) is uint8 if no distance is above 255, else uint16 or uint32.
     """
     end = first + len(out)
     if D.ndim == 2:
@@ -721,9 +695,9 @@ def _grade(labels, Ld, first, multi, most, step, out):
 def _count(is_new, Q, Lq, D, Ld, multi, weight, distance, cells, counts):
     """Add the items of grade g at distance d of query q to counts[g, q, d].
 
-    is_new (n,) bool, Q (n, w), Lq (n, v), Ld (v, m), weight (m,) or (0,) uint32, counts
-    (g, n, r + 1) int64. is_new tells whether a query has other labels than the last. Item j counts
-    weight[j] times, or once. distance and cells (t,) are scratch for a tile of items.
+    is_new (n,) bool, Q (n, w), Lq (n, v), Ld (v, m), counts (g, n, r + 1) int64. is_new tells
+    whether a query has other labels than the last. Item j counts weight[j] times; where weight is
+    (0,), and for few queries, once. distance and cells (t,) are scratch for a tile of items.
     """
     n_items = Ld.shape[1]
     n_grades, n_queries, n_distances = counts.shape
@@ -731,7 +705,7 @@ def _count(is_new, Q, Lq, D, Ld, multi, weight, distance, cells, counts):
     base = np.empty(n_items if D.ndim == 3 else 0, cells.dtype)  # step * grade
     single = np.zeros(n_grades * n_distances, np.uint32)
     n_double = n_grades * n_distances**2
-    double = np.zeros(n_double if n_double <= min(MOST_CELLS, 2 * n_items) else 0, np.uint32)
+    double = np.zeros(n_double if n_double <= min(MOST_CELLS, 2 * len(base)) else 0, np.uint32)
     q = 0
     while q < n_queries:
         # Two queries with the same labels are counted together, with half the additions. The cell
@@ -758,11 +732,11 @@ def _count(is_new, Q, Lq, D, Ld, multi, weight, distance, cells, counts):
                 for j in range(len(cell)):
                     cell[j] = np.uint32(cell[j]) * step + d[j]
             table = double if is_pair else single
+            weight_part = weight[first:end]
             if len(weight) == 0:
                 for j in range(len(cell)):
                     table[cell[j]] += 1
             else:
-                weight_part = weight[first:end]
                 for j in range(len(cell)):
                     table[cell[j]] += weight_part[j]
         for g in range(n_grades):
@@ -889,11 +863,9 @@ def pack(codes: np.ndarray, bitorder: str = "little") -> np.ndarray:
     is_wrong = ~is_one & (codes != lowest)
     if is_wrong.any():
         row, column = np.argwhere(is_wrong)[0]
-        raise ValueError(
-            f"codes[{row}, {column}] is {codes[row, column]} and others are {lowest}; "
-            "pass 0 and 1, or -1 and 1: codes > 0 if these are outputs or signs with 0. "
-            "Packed codes need no packing."
-        )
+        need = "pass 0 and 1, or -1 and 1: codes > 0 if these are outputs or signs with 0"
+        given = f"codes[{row}, {column}] is {codes[row, column]} and others are {lowest}"
+        raise ValueError(f"{given}; {need}. Packed codes need no packing.")
     return np.packbits(is_one, axis=1, bitorder=bitorder)
 
 
