@@ -174,7 +174,9 @@ def precision_at_radius(distances, relevances, radius):
 
 
 def recall_at_radius(distances, relevances, radius):
-    """Return the share of the relevant items that lie within a distance."""
+    """Return the share of the relevant items that lie within a distance, or None without any."""
+    if not any(relevances):
+        return None
     return Fraction(sum(within(distances, relevances, radius)), sum(relevances))
 
 
@@ -211,6 +213,11 @@ def expected(score, distances, grades, *options):
 def recall_at_k(ranked, k):
     """Return the share of the relevant items that are among the first k."""
     return Fraction(sum(ranked[:k]), sum(ranked)) if any(ranked) else None
+
+
+def reciprocal_rank(ranked):
+    """Return 1 / rank of the first relevant item."""
+    return Fraction(1, 1 + ranked.index(1)) if any(ranked) else None
 
 
 def dcg(ranked, k, gain):
