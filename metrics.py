@@ -49,11 +49,11 @@ __all__ = [
 ]
 
 BLOCK_BYTES = 800_000  # codes or labels in a block, so that they stay in a core's cache
-TILE = 2048  # items whose distances are computed before they are counted
+TILE = 4096  # items whose distances are computed before they are counted
 FEW = 16  # for fewer queries, transposing the codes takes longer than it saves
 MANY = 100  # for fewer queries, merging equal codes takes longer than it saves
 SAMPLE = 2048  # rows that are examined to decide whether to merge
-MOST_CELLS = 40_000  # counters of two queries: more do not fit a core's cache
+MOST_CELLS = 40_000  # counters of two queries: more do not fit a core's cache, or 16 bits
 ROW_BITS = 40  # of the number of an item, where it stands behind its distance
 PAIRS_PER_THREAD = 100_000  # for fewer pairs, another thread saves no time
 
@@ -85,10 +85,9 @@ class HammingHistogram:
     grades: np.ndarray | None = None
 
     def __repr__(self) -> str:
-        totals = np.unique(self.items.sum(axis=1))
-        n_items = totals[0] if len(totals) == 1 else f"{totals[0]}..{totals[-1]}"
-        sizes = f"n_queries={len(self.items)}, n_bits={self.n_bits}, n_items={n_items}"
-        return f"HammingHistogram({sizes})"
+        totals = self.items.sum(axis=1)
+        n_items = "..".join(str(n) for n in sorted({totals.min(), totals.max()}))
+        return f"HammingHistogram(n_queries={len(totals)}, n_bits={self.n_bits}, n_items={n_items})"
 
     def __add__(self, other: HammingHistogram) -> HammingHistogram:
         if not isinstance(other, HammingHistogram):
@@ -130,8 +129,7 @@ class HammingHistogram:
         relevant[:, 0] -= self.relevant.any(axis=1)
         missing = np.flatnonzero(np.minimum(items, relevant)[:, 0] < 0)
         if len(missing):
-            need = "pass a database that contains it"
-            raise ValueError(f"query {missing[0]} has no item of its own at distance 0; {need}.")
+            raise ValueError(f"query {missing[0]} is not in the database; pass one that has it.")
         return HammingHistogram(items, relevant)
 
     def _mean(self, values, per_query, empty="skip"):
@@ -168,14 +166,15 @@ class HammingHistogram:
             Divide by R, by min(R, top), or by the relevant items among the first ``top``. The last
             is what most published hashing code does; it can rank [+ - -] above [+ - +].
         empty : {"skip", "zero"}
-            Leave out the queries without a relevant item, or count them as 0. For "retrieved" these
-            are the queries with none among the first ``top`` in any order of the ties.
+            Skip queries without a relevant item ("retrieved": in ``top``), or count them as 0.
         """
         if top is not None:
             check_integer(top, "top")
         _check_choice(normalize, "normalize", "relevant", "min", "retrieved")
-        ap = _average_precision(self.items, self.relevant, top, normalize)
-        return self._mean(ap, per_query, empty)
+        n_rows = max(1, BLOCK_BYTES // 16 // (self.n_bits + 1))
+        parts = [slice(first, first + n_rows) for first in range(0, len(self.items), n_rows)]
+        ap = [_average_precision(self.items[p], self.relevant[p], top, normalize) for p in parts]
+        return self._mean(np.concatenate(ap), per_query, empty)
 
     def _hits_at(self, k):
         """Return N+ + (k - N) n+/n at the distance of the k-th item; a column for each k."""
@@ -225,6 +224,28 @@ class HammingHistogram:
         n_items, n_hits = (counts[:, ball].sum(axis=1) for counts in (self.items, self.relevant))
         return self._mean(n_hits / np.maximum(n_items, 1), per_query)
 
+    def recall_at_radius(self, radius: int, empty: str = "skip", per_query: bool = False) -> Values:
+        """Return the share of the R relevant items within distance ``radius``."""
+        ball = slice(check_integer(radius, "radius", least=0) + 1)
+        return self._mean(_ratio(self.relevant[:, ball].sum(axis=1), self._R), per_query, empty)
+
+    def reciprocal_rank(self, empty: str = "skip", per_query: bool = False) -> Values:
+        """Return 1 / rank of the first relevant item (MRR).
+
+        In the first tie that has one, its rank is N + j with probability
+        n+ / (n - j + 1) prod_{i<j} (1 - n+ / (n - i + 1)).
+        """
+        values = np.full(len(self.items), np.nan)
+        for q in np.flatnonzero(self._R):
+            d = np.argmax(self.relevant[q] > 0)
+            n, n_hits = self.items[q, d], self.relevant[q, d]
+            # All further places together have a probability below exp(-40).
+            place = np.arange(min(n - n_hits, 40 * n // n_hits) + 1)
+            chance = n_hits / (n - place)
+            none_before = np.insert(np.cumprod(1 - chance)[:-1], 0, 1)
+            values[q] = np.sum(none_before * chance / (self.items[q, :d].sum() + 1 + place))
+        return self._mean(values, per_query, empty)
+
     def precision_recall(self, per_query: bool = False) -> tuple[np.ndarray, np.ndarray]:
         """Return (precision, recall) within each radius 0..n_bits, over the queries with R > 0."""
         hits = self.relevant.cumsum(axis=1)
@@ -235,11 +256,6 @@ class HammingHistogram:
 
 
 # The formulas. n and n_hits are items and relevant items (n_queries, r + 1) int64.
-
-
-def _before(counts):
-    """Return the sum of the counts at all smaller distances."""
-    return counts.cumsum(axis=-1) - counts
 
 
 def _ranks(n, last):
@@ -261,8 +277,7 @@ def _harmonic_between(a, b):
     """
     small = np.concatenate([[0.0], np.cumsum(1.0 / np.arange(1, 65))])
     head = small[np.minimum(b, 64)] - small[np.minimum(a, 64)]
-    a = np.maximum(a, 64).astype(float)
-    b = np.maximum(b, 64).astype(float)
+    a, b = (np.maximum(rank, 64).astype(float) for rank in (a, b))
     u, v = 1 / a, 1 / b
     gap = (b - a) * u * v  # u - v
     squares = u**2 + v**2
@@ -275,7 +290,7 @@ def _harmonic_between(a, b):
 def _average_precision(n, n_hits, top, normalize):
     """Return the expected AP of each query; see `HammingHistogram.mean_average_precision`."""
     last = n.sum(axis=1) if top is None else np.full(len(n), top)
-    N, N_hits = _before(n), _before(n_hits)
+    N, N_hits = (counts.cumsum(axis=1) - counts for counts in (n, n_hits))
     m = (n_hits - 1) / np.maximum(n - 1, 1)
     ranks = _ranks(n, last[:, None])
     harmonic = _harmonic_between(ranks[:, :-1], ranks[:, 1:])
@@ -388,8 +403,7 @@ def judged_histogram(
 
     >>> codes = np.array([[0b000], [0b001], [0b111]], np.uint8)
     >>> neighbours = np.array([[0, 2], [1, 2]])  # the nearest of two queries by float vectors
-    >>> queries = np.repeat(np.arange(2), 2)
-    >>> judged_histogram(codes[:2], codes, queries, neighbours.ravel(), n_bits=3).relevant
+    >>> judged_histogram(codes[:2], codes, [0, 0, 1, 1], neighbours.ravel(), n_bits=3).relevant
     array([[1, 0, 0, 1],
            [1, 0, 1, 0]])
     """
@@ -411,23 +425,23 @@ def _count_grades(scan, n_grades):
 
     The grade is the number of labels shared with the query, at most n_grades - 1.
     """
-    Lq = scan.Lq
-    counts = np.zeros((n_grades, len(Lq), scan.n_bits + 1), np.int64)
-    n_cells = max(MOST_CELLS, n_grades * (scan.n_bits + 1))
-    cell_type = np.uint16 if n_cells <= 1 << 16 else np.uint32
     # Queries with the same labels follow each other, because they have the same relevant items.
-    order = np.lexsort(Lq.T)
+    order = np.lexsort(scan.Lq.T)
+    Lq = scan.Lq[order]
     is_new = np.ones(len(Lq), bool)
-    is_new[1:] = (Lq[order[1:]] != Lq[order[:-1]]).any(axis=1)
+    is_new[1:] = (Lq[1:] != Lq[:-1]).any(axis=1)
+    counts = np.zeros((n_grades, len(Lq), scan.n_bits + 1), np.int64)
+    cell_type = np.uint16 if n_grades * (scan.n_bits + 1) <= 1 << 16 else np.uint32
 
-    def count_part(p, first, D, Ld, weight, distance):
+    def count_part(p, Q, first, D, Ld, weight, distance):
         block = D, Ld, scan.multi, weight, distance, np.empty(TILE, cell_type)
-        _count(order[p], is_new[p], scan.Q, Lq, *block, counts)
+        _count(is_new[p], Q, Lq[p], *block, counts[:, p])
 
     # If a sample has equal codes, all of them have many.
     sample = scan.database[:: 1 + len(scan.database) // SAMPLE]
-    scan.run(count_part, merges=len(Lq) >= MANY and len(_merged(sample)[0]) < len(sample))
-    return counts
+    merges = len(Lq) >= MANY and len(_merged(sample)[0]) < len(sample)
+    scan.run(count_part, order, merges)
+    return counts[:, np.argsort(order)]
 
 
 def mean_average_precision(
@@ -455,26 +469,21 @@ def mean_average_precision(
     expected = histogram.mean_average_precision(top, normalize, empty, per_query)
     if ties == "expected":
         return expected
-    last = len(scan.database) if top is None else top
-    # The ranks of a distance continue where those of all smaller distances end.
-    rank, hits = _before(histogram.items), _before(histogram.relevant)
-    sums, found = np.zeros(len(rank)), np.zeros(len(rank), np.int64)
-
-    def rank_part(p, first, D, Ld, weight, distance):
-        block = D, Ld, scan.multi, last, distance
-        _rank_stable(scan.Q[p], scan.Lq[p], *block, rank[p], hits[p], sums[p], found[p])
-
-    scan.run(rank_part)
-    R = histogram._R
-    divisors = {"relevant": R, "min": np.minimum(R, last), "retrieved": found}
+    R, last = histogram._R, min(top or np.inf, len(scan.database))
+    sums, n_hits = np.zeros(len(R)), np.zeros(len(R), np.int64)
+    for q, labels in enumerate(scan.Lq):
+        _, [order] = nearest(scan.queries[q : q + 1], scan.database, last)
+        items = scan.Ld[order]
+        is_hit = (items & labels).any(axis=1) if scan.multi else items[:, 0] == labels
+        ranks = 1 + np.flatnonzero(is_hit)
+        n_hits[q] = len(ranks)
+        sums[q] = np.sum(np.arange(1, len(ranks) + 1) / ranks)
+    divisors = {"relevant": R, "min": np.minimum(R, last), "retrieved": n_hits}
     return histogram._mean(_ratio(sums, divisors[normalize]), per_query, empty)
 
 
 def nearest(
-    query_codes: np.ndarray,
-    db_codes: np.ndarray,
-    k: int,
-    n_threads: int | None = None,
+    query_codes: np.ndarray, db_codes: np.ndarray, k: int, n_threads: int | None = None
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return distances and indices (n_queries, k) int64 of the k nearest items of every query.
 
@@ -488,8 +497,8 @@ def nearest(
     check_integer(k, "k", most=len(scan.database))
     keys = np.zeros((len(scan.Q), k), np.int64)
 
-    def select_part(p, first, D, Ld, weight, distance):
-        _select(scan.Q[p], D, first, scan.n_bits, distance, keys[p])
+    def select_part(p, Q, first, D, Ld, weight, distance):
+        _select(Q, D, first, scan.n_bits, distance, keys[p])
 
     scan.run(select_part)
     return keys >> ROW_BITS, keys & ((1 << ROW_BITS) - 1)
@@ -506,8 +515,7 @@ class _Scan:
             tells = hasattr(os, "sched_getaffinity")
             n_threads = len(os.sched_getaffinity(0)) if tells else os.cpu_count() or 1
         self.n_threads = check_integer(n_threads, "n_threads")
-        # Short codes are read as bytes: the compiler counts the bits of 32 or 64 of them at once.
-        # For few queries the rows stay as they are, in the longest words that fit.
+        # For many queries, short codes are fastest as bytes; else the longest words that fit.
         width = self.queries.shape[1]
         self.is_few = len(self.queries) < FEW
         self.word = np.uint8 if width <= 16 else np.uint64
@@ -516,27 +524,22 @@ class _Scan:
         self.Q = self._as_words(self.queries)
         n_rows = len(self.queries), len(self.database)
         # Without labels, no item is relevant.
-        self.Lq, self.Ld = np.ones((n_rows[0], 1), np.uint64), np.zeros((n_rows[1], 1), np.uint64)
-        if labels is not None:
-            self.Lq, self.Ld = _label_words(*labels, *n_rows)
+        labels = labels or [np.full(n, label) for label, n in enumerate(n_rows)]
+        self.Lq, self.Ld = _label_words(*labels, *n_rows)
         self.multi = self.Lq.dtype == np.uint8
 
     def _as_words(self, codes):
-        """Return rows of bytes as rows of words, with zeros at the end of the last word."""
-        n_missing = -codes.shape[1] % np.dtype(self.word).itemsize
+        """Return rows of bytes as rows of words, for many queries four or a multiple of them."""
+        n_missing = -codes.shape[1] % (np.dtype(self.word).itemsize * (1 if self.is_few else 4))
         if n_missing:
             codes = np.pad(codes, ((0, 0), (0, n_missing)))
-        # Only what the loops cannot read as it is becomes a copy.
         return np.require(np.ascontiguousarray(codes).view(self.word), requirements="AW")
 
     def _blocks(self, merges):
-        """Yield first row, codes (w, m), labels (v, m) and weights (m,) of each block.
-
-        With ``merges``, equal items become one, and its weight is their number.
-        """
+        """Yield first row, codes, labels and weights; with ``merges``, equal items become one."""
         n_bytes = max(8, self.queries.shape[1], self.Lq.itemsize * self.Lq.shape[1])
         # A block stays in a core's cache for all queries; a single query needs it once.
-        n_rows = max(1, BLOCK_BYTES // n_bytes) * max(1, FEW // len(self.Q), 4 * merges)
+        n_rows = max(1, BLOCK_BYTES // n_bytes) * max(1, FEW * self.is_few, 4 * merges)
         for first in range(0, len(self.database), n_rows):
             codes = self.database[first : first + n_rows]
             labels = self.Ld[first : first + n_rows]
@@ -544,29 +547,34 @@ class _Scan:
             if merges:
                 kept, weight = _merged(codes, labels.view(np.uint8))
                 codes, labels = codes[kept], labels[kept]
-            D = self._as_words(codes).T
-            D = D if self.is_few else D.copy("C")
+            D = self._as_words(codes)
+            D = D if self.is_few else D.T.copy()[None]
             yield first, D, np.ascontiguousarray(labels.T), weight
 
-    def run(self, loop, merges=False):
-        """Call ``loop(p, *block, scratch)`` for each block, in threads for slices p of queries."""
-        n_queries = len(self.Q)
+    def run(self, loop, order=slice(None), merges=False):
+        """Call ``loop(p, Q[p], *block, scratch)`` for each block and slices p of the queries."""
+        Q = self.Q[order]
 
-        def run_part(k, n_threads, block):
-            part = slice(k * n_queries // n_threads, (k + 1) * n_queries // n_threads)
+        def run_part(k, n_parts, block):
+            p = slice(k * len(Q) // n_parts, (k + 1) * len(Q) // n_parts)
+            # The compiler knows the length of a tuple, and needs no loop over its words.
+            is_known = self.is_few and Q.shape[1] in (1, 2, 4, 8)
+            part = tuple(map(tuple, Q[p])) if is_known else Q[p]
             scratch = np.empty(TILE, np.min_scalar_type(self.n_bits))
             with np.errstate(over="ignore"):  # numpy warns, with the JIT off
-                loop(part, *block, scratch)
+                loop(p, part, *block, scratch)
 
         for block in self._blocks(merges):
-            n_useful = 1 + n_queries * block[1].shape[1] // PAIRS_PER_THREAD
-            n_threads = min(self.n_threads, n_queries, n_useful)
+            n_useful = 1 + len(Q) * len(block[2].T) // PAIRS_PER_THREAD
+            n_threads = min(self.n_threads, len(Q), n_useful)
+            n_parts = len(Q) if self.is_few else n_threads
             if n_threads == 1:
-                run_part(0, 1, block)
+                for k in range(n_parts):
+                    run_part(k, n_parts, block)
                 continue
             # The pool is made for this block only, so that a later fork is safe.
             with ThreadPoolExecutor(n_threads) as pool:
-                list(pool.map(lambda k: run_part(k, n_threads, block), range(n_threads)))
+                list(pool.map(lambda k: run_part(k, n_parts, block), range(n_parts)))
 
 
 def _merged(*parts):
@@ -583,8 +591,9 @@ def _merged(*parts):
 
 
 # ---- compiled loops ------------------------------------------------------------------
-# Codes stand in the columns of D (w, m): for many queries all first words together, then all second
-# words, and so on; for few queries the rows as given, transposed. Numba compiles a loop for each.
+# Numba compiles the loops for two forms of the codes. For few queries, each is taken alone, and
+# D (m, w) has the codes as its rows. For many queries D is (1, w, m): all first words, then all
+# second words, and so on, so that the compiler counts the bits of many codes at once.
 
 
 class _Cache(FunctionCache):
@@ -627,28 +636,35 @@ def _popcount(x):
 
 
 @_compiled
+def _distance(x, rows, j):
+    """Return the distance of the code x (w,) to row j of ``rows`` (m, w)."""
+    n_differing = np.uint64(0)
+    for k in range(len(x)):
+        n_differing += np.uint64(_popcount(x[k] ^ rows[j, k]))
+    return n_differing
+
+
+@_compiled
 def _distances(x, D, first, out):
     """Write the distances of the code x to the codes first, first + 1, ... of D.
 
-    x (w,), D (w, m) unsigned, out (t,) uint8 if no distance is above 255, else uint16 or uint32.
+    out (t,) is uint8 if no distance is above 255, else uint16 or uint32.
     """
     end = first + len(out)
+    if D.ndim == 2:
+        rows = D[first:end]
+        for j in range(len(out)):
+            out[j] = _distance(x, rows, j)
+        return
     out[:] = 0
-    n_fours = len(D) // 4
     # Four words at a time, because reading and writing ``out`` takes time too.
-    for k in range(0, 4 * n_fours, 4):
-        a = D[k][first:end]
-        b = D[k + 1][first:end]
-        c = D[k + 2][first:end]
-        d = D[k + 3][first:end]
+    for k in range(0, len(x), 4):
+        a, b, c, d = D[0, k], D[0, k + 1], D[0, k + 2], D[0, k + 3]
+        a, b, c, d = a[first:end], b[first:end], c[first:end], d[first:end]
         for j in range(len(out)):
             ab = _popcount(x[k] ^ a[j]) + _popcount(x[k + 1] ^ b[j])
             cd = _popcount(x[k + 2] ^ c[j]) + _popcount(x[k + 3] ^ d[j])
             out[j] += ab + cd
-    for k in range(4 * n_fours, len(D)):
-        a = D[k][first:end]
-        for j in range(len(out)):
-            out[j] += _popcount(x[k] ^ a[j])
 
 
 @_compiled
@@ -676,63 +692,70 @@ def _grade(labels, Ld, first, multi, most, step, out):
 
 
 @_compiled
-def _count(order, is_new, Q, Lq, D, Ld, multi, weight, distance, cells, counts):
+def _count(is_new, Q, Lq, D, Ld, multi, weight, distance, cells, counts):
     """Add the items of grade g at distance d of query q to counts[g, q, d].
 
-    order (p,) int64, is_new (p,) bool, Q (n, w), Lq (n, v), D (w, m), Ld (v, m), weight (m,) or
-    (0,) uint32, counts (g, n, r + 1) int64. The queries are taken in ``order``; is_new tells
-    whether one has other labels than the last. Item j counts weight[j] times, or once. distance
-    and cells (t,) are scratch for a tile of items.
+    is_new (n,) bool, Q (n, w), Lq (n, v), Ld (v, m), counts (g, n, r + 1) int64. is_new tells
+    whether a query has other labels than the last. Item j counts weight[j] times; where weight is
+    (0,), and for few queries, once. distance and cells (t,) are scratch for a tile of items.
     """
-    n_items = D.shape[1]
-    n_grades, _, n_distances = counts.shape
+    n_items = Ld.shape[1]
+    n_grades, n_queries, n_distances = counts.shape
     step = np.uint32(n_distances)
-    base = np.empty(n_items, cells.dtype)  # step * grade
+    base = np.empty(n_items if D.ndim == 3 else 0, cells.dtype)  # step * grade
     single = np.zeros(n_grades * n_distances, np.uint32)
     n_double = n_grades * n_distances**2
-    double = np.zeros(n_double if n_double <= min(MOST_CELLS, n_items) else 0, np.uint32)
-    i = 0
-    while i < len(order):
-        q = order[i]
+    double = np.zeros(n_double if n_double <= min(MOST_CELLS, 2 * len(base)) else 0, np.uint32)
+    q = 0
+    while q < n_queries:
         # Two queries with the same labels are counted together, with half the additions. The cell
         # of an item is step * grade + d, for two queries step * (step * grade + d) + e.
-        is_pair = len(double) > 0 and i + 1 < len(order) and not is_new[i + 1]
-        table = double if is_pair else single
-        table[:] = 0
+        is_pair = len(double) > 0 and q + 1 < n_queries and not is_new[q + 1]
         for first in range(0, n_items, len(cells)):
             end = min(first + len(cells), n_items)
             d = distance[: end - first]
             cell = cells[: end - first]
+            if D.ndim == 2:
+                _grade(Lq[q], Ld, first, multi, n_grades - 1, step, cell)
+                rows = D[first:end]
+                for j in range(len(cell)):
+                    single[np.uint64(cell[j]) + _distance(Q[q], rows, j)] += 1
+                continue
             base_part = base[first:end]
-            if i == 0 or is_new[i]:
+            if q == 0 or is_new[q]:
                 _grade(Lq[q], Ld, first, multi, n_grades - 1, step, base_part)
             _distances(Q[q], D, first, d)
             for j in range(len(cell)):
                 cell[j] = base_part[j] + d[j]
             if is_pair:
-                _distances(Q[order[i + 1]], D, first, d)
+                _distances(Q[q + 1], D, first, d)
                 for j in range(len(cell)):
                     cell[j] = np.uint32(cell[j]) * step + d[j]
+            table = double if is_pair else single
+            weight_part = weight[first:end]
             if len(weight) == 0:
                 for j in range(len(cell)):
                     table[cell[j]] += 1
             else:
-                weight_part = weight[first:end]
                 for j in range(len(cell)):
                     table[cell[j]] += weight_part[j]
-        for c in range(n_grades * n_distances):
-            g, d = divmod(c, n_distances)
-            total = table[c]
-            if is_pair:
-                row = table[c * n_distances : (c + 1) * n_distances]
-                second = counts[g, order[i + 1]]
-                total = row[0]
-                for e in range(1, n_distances):
+        for g in range(n_grades):
+            if not is_pair:
+                row = single[g * n_distances : (g + 1) * n_distances]
+                for d in range(n_distances):
+                    counts[g, q, d] += row[d]
+                    row[d] = 0
+                continue
+            for d in range(n_distances):
+                row = double[(g * n_distances + d) * n_distances :][:n_distances]
+                total = np.uint32(0)
+                for e in range(n_distances):
                     total += row[e]
+                counts[g, q, d] += total
                 for e in range(n_distances if total > 0 else 0):
-                    second[e] += row[e]
-            counts[g, q, d] += total
-        i += 1 + is_pair
+                    counts[g, q + 1, e] += row[e]
+                    row[e] = 0
+        q += 1 + is_pair
 
 
 @_compiled
@@ -768,30 +791,6 @@ def _merge(rows, slots, shift, first, weight):
 
 
 @_compiled
-def _rank_stable(Q, Lq, D, Ld, multi, top, distance, rank, hits, precision, found):
-    """Rank the items of D in database order, and add up the precisions at the hits in ``top``.
-
-    Q (n, w), Lq (n, v), D (w, m), Ld (v, m), rank, hits (n, r + 1), found (n,) int64, precision
-    (n,) float64. rank[q, d] and hits[q, d] are the last rank given at distance d and the number of
-    hits up to it. The next block continues from there. distance (t,) is scratch.
-    """
-    is_hit = np.empty(len(distance), np.uint8)
-    for q in range(len(Q)):
-        for first in range(0, D.shape[1], len(distance)):
-            n = min(len(distance), D.shape[1] - first)
-            _grade(Lq[q], Ld, first, multi, 1, 1, is_hit[:n])
-            _distances(Q[q], D, first, distance[:n])
-            for j in range(n):
-                d = distance[j]
-                rank[q, d] += 1
-                if is_hit[j]:
-                    hits[q, d] += 1
-                    if rank[q, d] <= top:
-                        precision[q] += hits[q, d] / rank[q, d]
-                        found[q] += 1
-
-
-@_compiled
 def _sort_by_distance(keys, spare, ends):
     """Sort keys (n,) by distance, ties as they are. spare (n,) and ends (r + 2,) are scratch."""
     ends[:] = 0
@@ -814,6 +813,7 @@ def _select(Q, D, first_row, n_bits, distance, nearest):
     above ROW_BITS bits of its row.
     """
     k = nearest.shape[1]
+    n_items = D.size // len(Q[0])
     keys, spare = np.empty((2, 2 * k + 64), np.int64)
     ends = np.empty(n_bits + 2, np.int64)
     for q in range(len(Q)):
@@ -821,8 +821,8 @@ def _select(Q, D, first_row, n_bits, distance, nearest):
         keys[:n] = nearest[q, :n]
         # Among equal distances the first item counts, so later ones must be nearer than the k-th.
         limit = n_bits + 1 if n < k else keys[k - 1] >> ROW_BITS
-        for first in range(0, D.shape[1], len(distance)):
-            d = distance[: min(len(distance), D.shape[1] - first)]
+        for first in range(0, n_items, len(distance)):
+            d = distance[: min(len(distance), n_items - first)]
             _distances(Q[q], D, first, d)
             # Most tiles have no candidate. To find the lowest distance takes few instructions.
             lowest = d[0]
@@ -863,11 +863,9 @@ def pack(codes: np.ndarray, bitorder: str = "little") -> np.ndarray:
     is_wrong = ~is_one & (codes != lowest)
     if is_wrong.any():
         row, column = np.argwhere(is_wrong)[0]
-        raise ValueError(
-            f"codes[{row}, {column}] is {codes[row, column]} and others are {lowest}; "
-            "pass 0 and 1, or -1 and 1: codes > 0 if these are outputs or signs with 0. "
-            "Packed codes need no packing."
-        )
+        need = "pass 0 and 1, or -1 and 1: codes > 0 if these are outputs or signs with 0"
+        given = f"codes[{row}, {column}] is {codes[row, column]} and others are {lowest}"
+        raise ValueError(f"{given}; {need}. Packed codes need no packing.")
     return np.packbits(is_one, axis=1, bitorder=bitorder)
 
 
@@ -951,6 +949,8 @@ def _check_labels(labels, n_rows, name):
     if not is_right_kind:
         need = "pass integers, floats that are whole numbers, strings or a matrix of 0 and 1"
         raise TypeError(f"{given}; {need}.")
+    if labels.dtype == np.uint64 and labels.max() >> np.uint64(63):
+        raise ValueError(f"{given} and goes up to {labels.max()}; pass labels.astype(str), both.")
     if labels.ndim == 1:
         return labels if labels.dtype.kind == "U" else np.require(labels, np.int64, "CAW")
     if labels.shape[1] == 1:

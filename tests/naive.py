@@ -17,15 +17,20 @@ def popcount(x):
     return bin(int(x)).count("1")
 
 
-def distance(x, D, j):
-    """Return the number of bits in which a code x and row j of D differ."""
-    return sum(popcount(int(a) ^ int(b)) for a, b in zip(x, D[j], strict=True))
+def distance(x, rows, j):
+    """Return the number of bits in which a code x and row j differ."""
+    return sum(popcount(int(a) ^ int(b)) for a, b in zip(x, rows[j], strict=True))
+
+
+def as_rows(D):
+    """Return codes as rows: D itself (m, w), or the transpose of D (1, w, m)."""
+    return D if D.ndim == 2 else D[0].T
 
 
 def distances(x, D, first, out):
-    """Write the distances of x to the columns of D from `first` on."""
+    """Write the distances of x to the codes of D from `first` on."""
     for j in range(len(out)):
-        out[j] = distance(x, D.T, first + j)
+        out[j] = distance(x, as_rows(D), first + j)
 
 
 def grade(labels, Ld, first, multi, most, step, out):
@@ -39,13 +44,14 @@ def grade(labels, Ld, first, multi, most, step, out):
         out[j] = step * shared
 
 
-def count(order, is_new, Q, Lq, D, Ld, multi, weight, distance_, cells, counts):
+def count(is_new, Q, Lq, D, Ld, multi, weight, distance_, cells, counts):
     """Count the items of every code at its distance and grade, query by query."""
-    for q in order:
-        for j in range(D.shape[1]):
+    for q in range(len(Q)):
+        for j in range(len(as_rows(D))):
             shared = [0]
             grade(Lq[q], Ld, j, multi, len(counts) - 1, 1, shared)
-            counts[shared[0], q, distance(Q[q], D.T, j)] += weight[j] if len(weight) else 1
+            d = distance(Q[q], as_rows(D), j)
+            counts[shared[0], q, d] += weight[j] if len(weight) else 1
 
 
 def merge(rows, slots, shift, first, weight):
@@ -59,35 +65,18 @@ def merge(rows, slots, shift, first, weight):
     return len(seen)
 
 
-def rank_stable(Q, Lq, D, Ld, multi, top, distance_, rank, hits, precision, found):
-    """Give every item its rank, and add up the precisions at hits up to rank `top`.
-
-    Items at the same distance are ranked in database order.
-    """
-    for q in range(len(Q)):
-        for j in range(D.shape[1]):
-            is_hit = [0]
-            grade(Lq[q], Ld, j, multi, 1, 1, is_hit)
-            d = distance(Q[q], D.T, j)
-            rank[q, d] += 1
-            hits[q, d] += is_hit[0]
-            if is_hit[0] and rank[q, d] <= top:
-                precision[q] += hits[q, d] / rank[q, d]
-                found[q] += 1
-
-
 def sort_by_distance(keys, spare, ends):
     """Sort keys by the distance above their lowest 40 bits."""
     keys[:] = sorted(keys, key=lambda key: key >> 40)
 
 
 def select(Q, D, first_row, n_bits, distance_, nearest):
-    """Keep the k nearest of those found so far and the columns of D, ties in database order."""
+    """Keep the k nearest of those found so far and the codes of D, ties in database order."""
     k = nearest.shape[1]
     for q in range(len(Q)):
         found = nearest[q, : min(k, first_row)].tolist()
-        for j in range(D.shape[1]):
-            found.append((distance(Q[q], D.T, j) << 40) + first_row + j)
+        for j in range(len(as_rows(D))):
+            found.append((distance(Q[q], as_rows(D), j) << 40) + first_row + j)
         found = sorted(found)[:k]
         nearest[q, : len(found)] = found
 
@@ -185,7 +174,9 @@ def precision_at_radius(distances, relevances, radius):
 
 
 def recall_at_radius(distances, relevances, radius):
-    """Return the share of the relevant items that lie within a distance."""
+    """Return the share of the relevant items that lie within a distance, or None without any."""
+    if not any(relevances):
+        return None
     return Fraction(sum(within(distances, relevances, radius)), sum(relevances))
 
 
@@ -222,6 +213,11 @@ def expected(score, distances, grades, *options):
 def recall_at_k(ranked, k):
     """Return the share of the relevant items that are among the first k."""
     return Fraction(sum(ranked[:k]), sum(ranked)) if any(ranked) else None
+
+
+def reciprocal_rank(ranked):
+    """Return 1 / rank of the first relevant item."""
+    return Fraction(1, 1 + ranked.index(1)) if any(ranked) else None
 
 
 def dcg(ranked, k, gain):

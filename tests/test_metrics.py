@@ -142,6 +142,18 @@ def test_radius_and_curve_agree_with_naive(n_bits, kind):
     assert precision.shape == recall.shape == h.items.shape
 
 
+@pytest.mark.parametrize(("n", "n_hits"), [(10_000, 1), (10_000, 3), (10_000, 5_000)])
+def test_reciprocal_rank_in_a_large_tie(n, n_hits):
+    """Its terms are added until all others together are below rounding."""
+    h = HammingHistogram(np.array([[7, n]]), np.array([[0, n_hits]]))
+    none_before, expected = Fraction(1), 0.0
+    for j in range(n - n_hits + 1):
+        chance = Fraction(n_hits, n - j)
+        expected += float(none_before * chance) / (8 + j)
+        none_before = Fraction(float(none_before * (1 - chance)))
+    assert h.reciprocal_rank() == pytest.approx(expected, abs=1e-12)
+
+
 @pytest.mark.parametrize("n_labels", [3, 70])
 @pytest.mark.parametrize("n_bits", [1, 12, 65])
 def test_grades_are_the_numbers_of_labels_shared(n_bits, n_labels):
@@ -210,6 +222,10 @@ def test_a_metric_is_the_mean_over_all_orders(distances):
         check(h.ndcg_at_k, exact(naive.ndcg_at_k, k, "binary"), k=k)
         shares.append([naive.expected_precision_at_k(distances, hits, k) for hits in patterns])
         check(h.precision_at_k, shares[-1], k=k)
+    check(h.reciprocal_rank, exact(naive.reciprocal_rank))
+    for radius in range(max(distances) + 2):
+        recalls = [naive.recall_at_radius(distances, hits, radius) for hits in patterns]
+        check(h.recall_at_radius, recalls, radius=radius)
     # A list of k gives a column for each.
     assert_near(h.precision_at_k(ks, per_query=True).T, shares)
     assert_near(h.precision_at_k(ks), [h.precision_at_k(k) for k in ks])

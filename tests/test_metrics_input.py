@@ -290,6 +290,12 @@ ERRORS = {
     "float codes": (lambda: histogram(CODES / 2), TypeError, "float64", "pack(codes)"),
     "bool codes": (lambda: histogram(db_codes=CODES > 0), TypeError, "bool", "pack(codes)"),
     "list of codes": (lambda: histogram(CODES.tolist()), TypeError, "int64", "astype(np.uint8)"),
+    "labels beyond int64": (
+        lambda: histogram(query_labels=np.arange(4, dtype=np.uint64) + np.uint64(2**63)),
+        ValueError,
+        "query_labels",
+        "astype(str)",
+    ),
     "words": (lambda: histogram(CODES.astype("u8")), TypeError, "uint64", "view(np.uint8)"),
     "an empty list": (lambda: histogram([]), ValueError, "(0,)", "row"),
     "1-D codes": (lambda: histogram(CODES[:, 0]), ValueError, "query_codes", "(4,)", "row"),

@@ -349,6 +349,7 @@ def random_codes() -> None:
     print(f"\nHistograms of {n:,} random codes, one thread: ns for a pair of codes, ours / FAISS")
     print("IndexBinaryFlat.search(k=1) on one thread too; medians of turns, in one process")
     print("(FAISS_SIMD_LEVEL=AVX2 NUMBA_CPU_NAME=znver3 NUMBA_CPU_FEATURES= is without AVX-512)")
+    print(instructions())
     print(f"{'bits':>5}" + "".join(f"{f'{q:,} queries':>20}" for q in QUERIES))
     for n_bits in (32, 64, 128, 256, 512):
         codes = rng.integers(256, size=(n, n_bits // 8), dtype=np.uint8)
@@ -365,6 +366,20 @@ def random_codes() -> None:
 
 
 QUERIES = (1, 10, 100, 1000)
+
+
+def instructions() -> str:
+    """Return the processor that numba compiles for, and the instructions that FAISS uses."""
+    from faiss import SIMDConfig
+    from llvmlite import binding
+    from numba import config
+
+    name = config.CPU_NAME or binding.get_host_cpu_name()
+    flags = config.CPU_FEATURES
+    if flags is None:
+        flags = binding.get_host_cpu_features().flatten()
+    wide = "with" if "+avx512f" in flags else "without"
+    return f"numba: {name}, {wide} AVX-512; FAISS: {SIMDConfig.get_level_name()}"
 
 
 def pair_times(
