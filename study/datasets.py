@@ -41,6 +41,7 @@ __all__ = [
     "fingerprint",
     "held_out_split",
     "load",
+    "read",
     "split",
     "unseen_split",
 ]
@@ -52,6 +53,7 @@ SHA256 = {
     "udhr205.npz": "47a928ca02870abe21796660a2a528fba459900387608c5d1576df5d56616406",
     "mediamill10.npz": "4887b19bf39fbfbcf3c360b081f8fa0e05337abbee87d4e7e57952c39c20ba4c",
     "reuters10.npz": "110a9721f9795c9b63699b0685bd3433ee1dd6952589d55b5fdfb34e654d5573",
+    "reuters10_wordllama.npz": "31082782c63c8f7f6d219fc5f5c11eea452658ad5b3c046a8cb9874b4f4a9c53",
 }
 # The paper's sizes, by benchmark.
 QUERIES = {"mnist": 1000, "cifar10": 1000, "places205": 4100, "nuswide": 2000}
@@ -258,7 +260,7 @@ def _load_original(name: str, path: Path) -> Dataset:
 
 def _load_shipped(name: str) -> Dataset:
     role, _, notes, n_train = SHIPPED[name]
-    arrays = _read(f"{name}.npz")
+    arrays = read(f"{name}.npz")
 
     features = arrays["X"].astype(np.float32)
     if name == "mnist":
@@ -284,7 +286,7 @@ def _load_shipped(name: str) -> Dataset:
     )
 
 
-def _read(file_name: str) -> dict[str, np.ndarray]:
+def read(file_name: str) -> dict[str, np.ndarray]:
     """Return the arrays of a file that ships, after a check of its sha256."""
     path = FOLDER / file_name
     remedy = f"restore it with `git checkout data/{file_name}`."

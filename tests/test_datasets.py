@@ -342,6 +342,22 @@ def test_fingerprint_of_text_files_covers_the_labels(noted, folder):
     assert len({before, changed, datasets.fingerprint("nuswide")}) == 3
 
 
+# Embeddings
+
+
+def test_embeddings_are_those_of_the_news_of_reuters10():
+    news, file = datasets.read("reuters10.npz"), datasets.read("reuters10_wordllama.npz")
+    assert np.array_equal(file["Y"], news["Y"])
+    assert np.array_equal(file["topics"], news["topics"])
+    X, headlines = (file[name].astype(np.float64) for name in ("X", "headlines"))
+    assert X.shape == (8599, 256) and headlines.shape == (1075, 256)
+    for rows in (X, headlines):
+        np.testing.assert_allclose(np.linalg.norm(rows, axis=1), 1, atol=1e-3)
+    # Headline i belongs to the body in row 8 i: no shift of the rows fits better.
+    similarity = [np.sum(headlines * np.roll(X, -shift, axis=0)[::8]) for shift in range(8)]
+    assert np.argmax(similarity) == 0
+
+
 # The list of data sets
 
 
