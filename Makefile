@@ -9,6 +9,10 @@ LOOPS := $(addprefix tests/test_,$(addsuffix .py,hmoh hmoh_codebook kernels metr
 # The tests of hmoh.py, kernels.py, metrics.py and ridge.py, whose coverage is measured.
 CORE := $(wildcard tests/test_hmoh*.py tests/test_kernels.py tests/test_metrics*.py tests/test_ridge.py)
 
+# The scorecard reads what the others found, and the report comes last.
+NOTEBOOKS := $(filter-out %13_scorecard.ipynb,$(sort $(wildcard notebooks/[0-9]*.ipynb))) \
+	notebooks/13_scorecard.ipynb notebooks/report.ipynb
+
 .PHONY: help demo test check style fuzz mutants compare notebooks notebooks-update site bench lab constraints clean
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/make \1|\2/' | awk -F'|' '{ printf "%-24s%s\n", $$1, $$2 }'
@@ -39,10 +43,10 @@ compare: .venv/notebooks.done ## all methods on MNIST, three seeds, beside the p
 	$(PY) -m study.protocol mnist --seeds 3
 
 notebooks: .venv/all.done ## run all notebooks into build/notebooks/
-	$(PY) -m tools.run_notebooks notebooks/[0-9]*.ipynb
+	$(PY) -m tools.run_notebooks $(NOTEBOOKS)
 
 notebooks-update: .venv/all.done ## run all notebooks and keep their outputs in notebooks/
-	$(PY) -m tools.run_notebooks --update notebooks/[0-9]*.ipynb
+	$(PY) -m tools.run_notebooks --update $(NOTEBOOKS)
 
 # A broken reference is a warning of Sphinx, and -W makes it an error.
 site: .venv/pages.done ## build/site/: the notebooks as they are, as pages to read without Jupyter

@@ -19,7 +19,7 @@ from baselines import METHODS
 
 ROOT = Path(__file__).parents[1]
 READMES = ["README.md", "notebooks/README.md"]
-PATHS = sorted((ROOT / "notebooks").glob("[0-9]*.ipynb"))
+PATHS = [*sorted((ROOT / "notebooks").glob("[0-9]*.ipynb")), ROOT / "notebooks" / "report.ipynb"]
 EXERCISES = ROOT / "notebooks" / "exercises"
 LESSONS = sorted([*EXERCISES.glob("*.md"), *EXERCISES.glob("lectures/*.md")])
 # .847, 0.847, 12.3, 77 % and 77%, but not the 4.2 of "Sec. 4.2.1" or the 3.11 of "Python 3.11".
