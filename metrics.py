@@ -129,7 +129,7 @@ class HammingHistogram:
         relevant[:, 0] -= self.relevant.any(axis=1)
         missing = np.flatnonzero(np.minimum(items, relevant)[:, 0] < 0)
         if len(missing):
-            raise ValueError(f"query {missing[0]} is not in the database; pass one that has it.")
+            raise ValueError(f"query {missing[0]} has no item of its own; pass a database with it.")
         return HammingHistogram(items, relevant)
 
     def _mean(self, values, per_query, empty="skip"):
