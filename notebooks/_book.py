@@ -38,9 +38,11 @@ def with_page_links(text: str, folder: str = "") -> str:
     return re.sub(r"\]\((?!\w+:)([^)\s]+)\)", moved, text)
 
 
-def read_notebook(app, docname: str, source: list[str]) -> None:
-    """Change the links of a notebook and a solution's title, and fold long or hidden code."""
+def read_page(app, docname: str, source: list[str]) -> None:
+    """Change the links of a page and a solution's title, and fold long or hidden code."""
     if not str(app.env.doc2path(docname)).endswith(".ipynb"):
+        if docname == "README":
+            source[0] = with_page_links(source[0])
         return
     notebook = json.loads(source[0])
     for cell in notebook["cells"]:
@@ -68,6 +70,6 @@ def read_readme(app, path, docname: str, content: list[str]) -> None:
 
 
 def setup(app) -> dict:
-    app.connect("source-read", read_notebook)
+    app.connect("source-read", read_page)
     app.connect("include-read", read_readme)
     return {"parallel_read_safe": True}

@@ -93,7 +93,7 @@ def test_long_and_hidden_code_is_folded(book, n_lines, metadata, is_folded):
     cell = {"cell_type": "code", "metadata": metadata, "source": ["x\n"] * n_lines}
     source = [json.dumps({"cells": [cell | {"outputs": [output]}]})]
     app = SimpleNamespace(env=SimpleNamespace(doc2path=lambda name: f"{name}.ipynb"))
-    book.read_notebook(app, "01_method", source)
+    book.read_page(app, "01_method", source)
     (found,) = json.loads(source[0])["cells"]
     tags = metadata.get("tags", [])
     assert found["metadata"].get("tags", []) == tags + ["hide-input"] * is_folded
