@@ -59,14 +59,18 @@ def read_page(app, docname: str, source: list[str]) -> None:
         elif "/" not in docname:
             cell["source"] = with_page_links("".join(cell["source"]))
         for output in cell.get("outputs", []):
-            lines = output.get("data", {}).get("text/html", [])
-            lines[:] = [re.sub(r'(href="\w+)\.ipynb', r"\1.html", line) for line in lines]
+            for kind in ("text/html", "text/markdown"):
+                lines = output.get("data", {}).get(kind, [])
+                link = r'(href="\w+|\]\(\w+)\.ipynb'
+                lines[:] = [re.sub(link, r"\1.html", line) for line in lines]
     source[0] = json.dumps(notebook)
 
 
 def read_readme(app, path, docname: str, content: list[str]) -> None:
     """Change the links of README.md, which `index.md` includes from the folder above."""
-    content[0] = with_page_links(content[0], "../")
+    # GitHub reads the height of a picture from HTML, in which Sphinx does not follow a path.
+    text = re.sub(r'<img src="([^"]+)" alt="([^"]+)"[^>]*>', r"![\2](\1)", content[0])
+    content[0] = with_page_links(text, "../")
 
 
 def setup(app) -> dict:

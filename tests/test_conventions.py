@@ -1,18 +1,15 @@
 """study/conventions.py against small twins of the published evaluators."""
 
-from itertools import permutations
-
 import evaluators
 import numpy as np
 import pytest
 from helpers import JIT_IS_OFF
 
-from metrics import hamming_histogram, pack
+from metrics import pack
 from study import conventions
 from study.conventions import EVALUATORS, mean_average_precision
 
 N_CASES = 60 if JIT_IS_OFF else 300
-NORMALIZE = ["relevant", "min", "retrieved"]
 
 
 def make_labels(rng, n_rows, kind):
@@ -197,53 +194,3 @@ def test_the_int8_of_the_matlab_evaluators_changes_the_number_beyond_128_bits_on
         case = (queries, database, *labels)
         theirs = evaluators.matlab_map(*case)
         assert (ours(case, **options) == pytest.approx(theirs, abs=1e-12)) == is_same
-
-
-# ---- the set of queries that a mean is taken over --------------------------------------
-
-
-def small_case(seed):
-    """Return few items, so that all orders of the database can be tried."""
-    rng = np.random.default_rng(seed)
-    codes = [np.where(rng.random((n, 2)) < 0.5, 1, -1) for n in (3, 5)]
-    labels = [rng.random((n, 3)) < 0.3 for n in (3, 5)]
-    return (*codes, *labels)
-
-
-@pytest.mark.parametrize("normalize", NORMALIZE)
-@pytest.mark.parametrize("top", [None, 1, 2, 4, 9])
-def test_with_zero_the_expectation_is_the_mean_over_all_orders(top, normalize):
-    options = {"top": top, "normalize": normalize, "empty": "zero"}
-    for seed in range(6):
-        queries, database, query_labels, db_labels = case = small_case(seed)
-        numbers = []
-        for order in permutations(range(5)):
-            order = list(order)
-            mixed = (queries, database[order], query_labels, db_labels[order])
-            numbers.append(ours(mixed, ties="stable", **options))
-        assert ours(case, **options) == pytest.approx(np.mean(numbers), abs=1e-12)
-
-
-@pytest.mark.parametrize("ties", ["expected", "stable", "argsort"])
-@pytest.mark.parametrize("normalize", NORMALIZE)
-def test_the_queries_left_out_are_nan(ties, normalize):
-    n_left_out = 0
-    for seed in range(0, N_CASES, 7):
-        case, top = make_case(seed)
-        options = {"top": top, "ties": ties, "normalize": normalize, "per_query": True}
-        ap = ours(case, **options)
-        zero = ours(case, empty="zero", **options)
-        is_empty = np.isnan(ap)
-        n_left_out += np.count_nonzero(is_empty)
-        np.testing.assert_array_equal(zero, np.where(is_empty, 0, ap))
-        options["per_query"] = False
-        assert ours(case, empty="zero", **options) == pytest.approx(zero.mean())
-        if not is_empty.all():
-            assert ours(case, **options) == pytest.approx(ap[~is_empty].mean())
-        # A query is left out if it has no relevant item, or none among the first.
-        packed = (pack(case[0]), pack(case[1]), *case[2:])
-        R = hamming_histogram(*packed, case[0].shape[1]).relevant.sum(axis=1)
-        assert is_empty[R == 0].all()
-        if normalize != "retrieved":
-            assert not is_empty[R > 0].any()
-    assert n_left_out > 0

@@ -10,11 +10,10 @@ from fractions import Fraction
 from itertools import product
 from typing import NamedTuple
 
-import joblib
 import naive
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.metrics import average_precision_score, ndcg_score
 
@@ -125,6 +124,7 @@ def test_stable_map_agrees_with_naive(n_bits, kind):
         zeros = [score or 0 for score in scores]
         assert_near(stable_map(case, empty="zero", per_query=True, **options), zeros)
         if any(score is not None for score in scores):
+            assert_near(stable_map(case, per_query=True, **options), scores)
             assert_near(stable_map(case, **options), naive.mean(scores))
 
 
@@ -279,15 +279,6 @@ def test_parts_of_the_harmonic_series_keep_their_digits(a, n):
     assert found[0] == pytest.approx(float(exact), rel=1e-13, abs=0)
 
 
-def test_hits_that_tie_at_the_end_of_a_huge_database_have_a_small_positive_ap():
-    h = HammingHistogram(np.array([[10**9, 3]]), np.array([[0, 2]]))
-    # The two hits are at two of the last three ranks.
-    ap = Fraction(0)
-    for i, j in [(1, 2), (1, 3), (2, 3)]:
-        ap += Fraction(1, 10**9 + i) + Fraction(2, 10**9 + j)
-    assert h.mean_average_precision() == pytest.approx(float(ap / 6), rel=1e-6)
-
-
 @pytest.mark.parametrize("size, good, q", [(20_000, 7_000, 300), (2000, 1000, 1000), (700, 3, 350)])
 def test_retrieved_stays_exact_for_a_huge_cut_tie(size, good, q):
     total = Fraction(0)  # 100 hits out of 100 before it
@@ -344,15 +335,6 @@ def test_judged_pairs_of_equal_labels_are_the_labels():
     case = make_case(12, n_queries=7)
     q, j = np.nonzero(case.query_labels[:, None] == case.db_labels)
     assert_same(judged_histogram(*case[:2], q, j, n_bits=12), hamming_histogram(*case))
-    cut = 11
-    first = j < cut
-    parts = [
-        judged_histogram(case.query_codes, case.db_codes[:cut], q[first], j[first], n_bits=12),
-        judged_histogram(
-            case.query_codes, case.db_codes[cut:], q[~first], j[~first] - cut, n_bits=12
-        ),
-    ]
-    assert_same(sum(parts), hamming_histogram(*case))
 
 
 @pytest.mark.parametrize("n_bits", [8, 64, 512])
@@ -369,28 +351,6 @@ def test_faiss_reads_the_same_codes(n_bits):
         limits, _, _ = index.range_search(case.query_codes, radius + 1)
         within = h.items[:, : radius + 1].sum(axis=1)
         np.testing.assert_array_equal(np.diff(limits.astype(int)), within)
-
-
-def test_retrieved_can_rank_a_worse_list_higher_and_the_default_cannot():
-    h = make_histogram([0, 1, 2, 3], [[1, 0, 0, 1], [1, 0, 1, 0]])  # [+ - -] and [+ - +]
-    worse, better = h.mean_average_precision(3, "retrieved", per_query=True)
-    assert worse > better
-    worse, better = h.mean_average_precision(3, per_query=True)
-    assert worse < better
-
-
-def test_with_skip_the_expectation_is_a_mean_over_other_queries():
-    # Four items tie, all relevant to the first query, and one to the second.
-    codes = np.zeros((4, 1), np.uint8)
-    numbers = {"skip": [], "zero": []}
-    for place, empty in product(range(4), numbers):
-        labels = np.array([[1, 0]] * 4)
-        labels[place, 1] = 1
-        case = (codes[:2], codes, np.eye(2), labels)
-        options = {"top": 1, "normalize": "retrieved", "empty": empty}
-        assert mean_average_precision(*case, **options) == 0.625
-        numbers[empty].append(mean_average_precision(*case, ties="stable", **options))
-    assert numbers == {"skip": [1, 1, 1, 1], "zero": [1, 0.5, 0.5, 0.5]}
 
 
 # ---- properties ------------------------------------------------------------------------
@@ -436,22 +396,6 @@ def test_what_changes_no_distance_and_no_relevance_changes_no_count(case, n_shar
         names = rng.permutation([f"class {k}" for k in range(len(old))])
         new = [names[np.searchsorted(old, labels)] for labels in case[2:4]]
     assert_same(hamming_histogram(queries, database, *new, n_bits), whole)
-
-
-@quick
-@given(cases, st.none() | st.integers(1, 30))
-def test_expected_map_lies_between_best_and_worst_order(case, top):
-    one = case._replace(query_codes=case.query_codes[:1], query_labels=case.query_labels[:1])
-    hits = np.array(naive.relevances(one.query_labels[0], one.db_labels))
-    assume(hits.any())
-    worst, best = (
-        stable_map(
-            one._replace(db_codes=one.db_codes[order], db_labels=one.db_labels[order]), top=top
-        )
-        for order in (np.argsort(hits, kind="stable"), np.argsort(-hits, kind="stable"))
-    )
-    expected = mean_average_precision(*one[:4], n_bits=one.n_bits, top=top)
-    assert worst - 1e-12 <= expected <= best + 1e-12
 
 
 # ---- blocks, merged items, long codes --------------------------------------------------
@@ -503,18 +447,6 @@ def test_codes_with_more_cells_than_two_bytes_number():
     assert np.argwhere(h.grades).tolist() == [[15, 0, 4096]]
 
 
-def test_no_distance_saturates():
-    # r - 2d held in int8 makes one tie of the distances below (512 - 127) / 2 of a 512-bit code.
-    distances = np.arange(513)[::-1]  # the farthest first in the database
-    items = pack(np.arange(512) < distances[:, None])
-    query = pack(np.zeros((1, 512)))
-    np.testing.assert_array_equal(nearest(query, items, 513)[0], [distances[::-1]])
-    hits = np.arange(1, 258)  # at ranks 1, 3, 5, ...
-    for ties in ("stable", "expected"):
-        found = mean_average_precision(query, items, [0], distances % 2, ties=ties)
-        assert_near(found, np.mean(hits / (2 * hits - 1)))
-
-
 @pytest.mark.parametrize("order", ["ascending", "descending", "random"])
 @pytest.mark.parametrize("k", [1, 2, 40, 600])
 def test_nearest_finds_ties_in_database_order_in_any_database(monkeypatch, order, k):
@@ -558,12 +490,6 @@ def test_empty_queries_are_counted_and_left_out_of_map_and_curve():
     # Precisions need no relevant item: the query counts 0.
     assert_near(h.precision_at_radius(0), 1 / 3)
     assert_near(h.precision_at_k(1), 1 / 3)
-
-
-def test_empty_ball_counts_zero():
-    h = make_histogram([2, 3], [[1, 1]], n_bits=4)
-    assert h.precision_at_radius(1) == 0.0
-    assert_near(h.precision_recall(), [[0, 0, 1, 1, 1], [0, 0, 0.5, 1, 1]])
 
 
 def test_histograms_pickle_show_their_size_and_add_to_histograms_only():
@@ -619,22 +545,12 @@ def test_the_number_of_cores_is_not_needed(monkeypatch):
         assert_same(hamming_histogram(*case), expected)
 
 
-def test_several_python_threads_and_joblib_workers_agree():
+def test_several_python_threads_agree():
     case = large_case()
     alone = hamming_histogram(*case, n_threads=1)
     with ThreadPoolExecutor(4) as pool:
         for h in pool.map(lambda _: hamming_histogram(*case, n_threads=2), range(4)):
             assert_same(h, alone)
-    odd = np.arange(len(case.db_codes)) % 2 == 1
-    shards = [
-        case._replace(db_codes=case.db_codes[own], db_labels=case.db_labels[own])
-        for own in (odd, ~odd)
-    ]
-    with joblib.parallel_config("loky"):
-        jobs = (joblib.delayed(hamming_histogram)(*shard) for shard in shards)
-        parts = joblib.Parallel(n_jobs=2)(jobs)
-    joblib.externals.loky.get_reusable_executor().shutdown()
-    assert_same(sum(parts), alone)
 
 
 @pytest.mark.skipif(

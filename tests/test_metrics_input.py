@@ -1,7 +1,5 @@
 """What metrics.py takes for codes, labels and judgements, and how it refuses the rest."""
 
-import warnings
-
 import numpy as np
 import pytest
 
@@ -13,10 +11,6 @@ from metrics import (
     nearest,
     pack,
 )
-
-with warnings.catch_warnings():
-    warnings.simplefilter("ignore")  # its SWIG wrapper is deprecated from Python 3.12 on
-    import faiss
 
 BITS = np.random.default_rng(0).random((30, 20)) < 0.5
 PACKED = np.packbits(BITS, axis=1, bitorder="little")
@@ -97,19 +91,6 @@ def test_big_bit_order_with_unused_bits_is_told_to_leave_n_bits_out():
     h = hamming_histogram(ubinary, ubinary, labels, labels)
     little = hamming_histogram(*[pack(bits)] * 2, labels, labels, n_bits=300)
     np.testing.assert_array_equal(h.relevant[:, :301], little.relevant)
-
-
-def test_codes_of_indexes_come_back_as_they_were():
-    codes = pack(np.random.default_rng(1).random((30, 64)) < 0.5)
-    index = faiss.IndexBinaryFlat(64)
-    index.add(codes)
-    back = faiss.vector_to_array(index.xb).reshape(index.ntotal, -1)
-    np.testing.assert_array_equal(back, codes)
-    rows = [row.tobytes() for row in codes]  # sqlite-vec, Milvus
-    np.testing.assert_array_equal(np.frombuffer(b"".join(rows), np.uint8).reshape(30, -1), codes)
-    bits = np.unpackbits(codes, axis=1, bitorder="little")
-    texts = ["".join(map(str, row)) for row in bits]  # pgvector
-    np.testing.assert_array_equal(pack(np.array([list(row) for row in texts]) == "1"), codes)
 
 
 def test_usearch_returns_packed_codes():

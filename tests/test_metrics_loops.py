@@ -119,6 +119,21 @@ def test_two_queries_are_counted_together_where_items_outnumber_the_cells():
     np.testing.assert_array_equal(*results)
 
 
+@pytest.mark.parametrize("which", ["rows", "bytes"])
+def test_select_passes_over_tiles_and_sorts_when_its_keys_are_full(which):
+    """Items come nearer one by one until there are too many keys; the last tiles have no candidate."""
+    n_bits, k = 128, 2
+    distances = np.concatenate([np.arange(n_bits, 0, -1), np.full(30, n_bits)])
+    bits = np.arange(n_bits) < distances[:, None]
+    items = np.packbits(bits, axis=1, bitorder="little")
+    Q, D = as_layout(which, np.zeros((1, n_bits // 8), np.uint8), items)
+    ours, theirs = np.zeros((2, 1, k), np.int64)
+    for loop, keys in ((metrics._select, ours), (naive.select, theirs)):
+        loop(Q, D, 0, n_bits, np.zeros(10, np.uint8), keys)
+    np.testing.assert_array_equal(ours, theirs)
+    assert (ours & (2**metrics.ROW_BITS - 1)).tolist() == [[n_bits - 1, n_bits - 2]]
+
+
 def test_popcount_agrees_with_naive():
     single = [1 << k for k in range(64)]
     inverted = [2**64 - 1 - x for x in single]

@@ -127,12 +127,6 @@ def test_okh_waits_for_the_map_and_for_its_anchors(params, n):
     assert model.partial_fit(X[n - 1 : n], y[n - 1 : n]).transform(X).shape == (90, 2)
 
 
-def test_okh_needs_as_many_samples_as_anchors():
-    X, y = stream(11)
-    with pytest.raises(ValueError, match="11 samples are too few for 12 anchors"):
-        make(OKH).fit(X, y)
-
-
 def test_okh_encodes_kernel_features_as_it_encodes_samples():
     X, y = stream(9000)  # more rows than one block
     model = make(OKH, feature_map=UnitLength()).fit(X[:90], y[:90])

@@ -138,19 +138,6 @@ def test_an_incomplete_batch_waits_and_fit_learns_from_it(method):
     assert_allclose(make(method).fit(X).mean_, X.mean(axis=0), rtol=1e-4)
 
 
-@both
-def test_codes_before_and_after_the_first_batch(method):
-    X = stream()
-    model = make(method).partial_fit(X[:7])
-    with pytest.raises(NotFittedError) as caught:
-        model.transform(X)
-    assert_helpful(caught.value, "seen 7 of")
-    assert model.partial_fit(X[7:40]).transform(X).shape == (230, 1)
-    # Codes follow what is learned after they were asked for.
-    codes = model.partial_fit(X[40:]).transform(X)
-    assert_array_equal(codes, make(method).partial_fit(X).transform(X))
-
-
 def test_as_published_remembers_one_whole_batch():
     X = stream(65)
     published = make(SketchHash, as_published=True)
