@@ -50,7 +50,6 @@ class BSODH(LinearHasher):
 
         the paper                .593 .700 .747 .743 .766 .760
         here                     .517 .630 .679 .707 .720 .736
-        here, order="published"  .577 .667 .712 .731 .745 .758
         as published             .572 .659 .707 .726 .740 .754
 
     Parameters

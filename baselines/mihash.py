@@ -394,8 +394,8 @@ class MIHash(LinearHasher):
     mAP on MNIST at 8, 16, 32, 48, 64 and 128 bits, here the mean of five seeds:
 
         the paper                    .664 .741 .744 .780 .713 .681
-        here                         .665 .750 .784 .797 .799 .801
-        here, gradient="published"   .680 .744 .775 .774 .772 .747
+        here                         .676 .749 .785 .793 .798 .801
+        as published                 .680 .746 .774 .776 .774 .752
 
     By the published gradient long codes do worse, as in the paper, but not by as much.
 

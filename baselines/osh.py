@@ -68,7 +68,6 @@ class OSH(LinearHasher):
         the paper              .130 .144 .130 .148 .146 .143
         here                   .410 .498 .539 .550 .545 .539
         as published           .126 .132 .134 .135 .137 .144
-        here, loss="hinge"     .527 .646 .707 .728 .739 .768
 
     Parameters
     ----------

@@ -121,7 +121,7 @@ def test_two_queries_are_counted_together_where_items_outnumber_the_cells():
 
 @pytest.mark.parametrize("which", ["rows", "bytes"])
 def test_select_passes_over_tiles_and_sorts_when_its_keys_are_full(which):
-    """Items come nearer one by one until there are too many keys; the last tiles have no candidate."""
+    """Items come nearer until there are too many keys; the last tiles have no candidate."""
     n_bits, k = 128, 2
     distances = np.concatenate([np.arange(n_bits, 0, -1), np.full(30, n_bits)])
     bits = np.arange(n_bits) < distances[:, None]
