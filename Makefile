@@ -9,9 +9,9 @@ LOOPS := $(addprefix tests/test_,$(addsuffix .py,hmoh hmoh_codebook kernels metr
 # The tests of hmoh.py, kernels.py, metrics.py and ridge.py, whose coverage is measured.
 CORE := $(wildcard tests/test_hmoh*.py tests/test_kernels.py tests/test_metrics*.py tests/test_ridge.py)
 
-# The scorecard reads what the others found.
+# The scorecard and the report read what the others found.
 NOTEBOOKS := $(filter-out %13_scorecard.ipynb,$(sort $(wildcard notebooks/[0-9]*.ipynb))) \
-	notebooks/13_scorecard.ipynb
+	notebooks/13_scorecard.ipynb notebooks/report.ipynb
 
 .PHONY: help demo test check style fuzz mutants compare notebooks notebooks-update site bench lab constraints clean
 help: ## list the targets

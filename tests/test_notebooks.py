@@ -18,7 +18,7 @@ from study import plots
 from tools import run_notebooks
 
 ROOT = Path(__file__).parents[1]
-PATHS = sorted((ROOT / "notebooks").glob("[0-9]*.ipynb"))
+PATHS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 README = (ROOT / "notebooks" / "README.md").read_text()
 every_notebook = pytest.mark.parametrize("path", PATHS, ids=lambda path: path.stem)
 

@@ -19,7 +19,7 @@ from baselines import METHODS
 
 ROOT = Path(__file__).parents[1]
 READMES = ["README.md", "notebooks/README.md"]
-PATHS = sorted((ROOT / "notebooks").glob("[0-9]*.ipynb"))
+PATHS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 EXERCISES = ROOT / "notebooks" / "exercises"
 LESSONS = sorted([*EXERCISES.glob("*.md"), *EXERCISES.glob("lectures/*.md")])
 # .847, 0.847, 12.3, 77 % and 77%, but not the 4.2 of "Sec. 4.2.1" or the 3.11 of "Python 3.11".
@@ -196,6 +196,28 @@ def test_numbers_in_a_readme_are_computed_in_a_notebook_or_printed(name):
     for line in (ROOT / name).read_text().splitlines():
         unknown = [n for n in numbers(line) if not is_in(n, known)]
         assert unknown == [], line
+
+
+def test_counts_of_the_scorecard_are_the_same_everywhere():
+    """13 counts; README, the list of notebooks and the report repeat it."""
+    notebook = nbformat.read(ROOT / "notebooks" / "13_scorecard.ipynb", as_version=4)
+    outputs = [o.get("text", "") for cell in notebook.cells for o in cell.get("outputs", [])]
+    (counted,) = [text for text in outputs if text.startswith("1. Table 4:")]
+    listed = " ".join((ROOT / "notebooks" / "README.md").read_text().split())
+    cells = r"(\d+) of (\d+) cells reproduced as {} \((\d+)"
+    described = re.search(cells.format("described"), counted).groups()
+    published = re.search(cells.format("published"), counted).groups()
+    row = r"the (\d+) cells of Table 4, (\d+) [^;]* (\d+); [^;]* (\d+) of (\d+), [^;]* (\d+);"
+    n, *others = re.search(row, listed).groups()
+    assert (others[0], n, others[1]) == described and tuple(others[2:]) == published
+    for n, kind, verdicts in re.findall(
+        r"(\d+) (orders|printed values|exact facts): (.+)", counted
+    ):
+        found = re.search(rf"of {n} {kind}, (.*?)[;.]", listed)[1]
+        assert re.findall(r"\d+", found) == re.findall(r"\d+", verdicts)
+    n_open = re.search(r"(\d+) claims are about data that cannot ship", counted)[1]
+    for text in (listed, " ".join((ROOT / "README.md").read_text().split())):
+        assert re.search(rf"\b{n_open} of (its )?\d+ claims", text)
 
 
 def sources_of(paragraph):
