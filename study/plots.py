@@ -326,7 +326,7 @@ def training_time(records: Records) -> Figure:
                 f"No HMOH on {part[0]['dataset']}, but its time is the unit; add its records."
             )
         _times(axes, seconds, styles, width)
-        axes.set_title(name_of(part[0], "\n"))
+        axes.set_title(name_of(part[0], "\n"), fontsize=10)
     return figure
 
 
