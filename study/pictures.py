@@ -35,6 +35,7 @@ __all__ = [
     "show_image",
     "stream_curves",
     "toy_2d",
+    "two_values",
 ]
 
 WRONG = COLORS[1]
@@ -142,6 +143,39 @@ def dots(
             axes.errorbar(x, means, [means - lows, highs - means], label=label, **look)
         axes.set_title(name)
     return legend(figure, n_columns=2) if len(series) > 1 else figure
+
+
+def two_values(
+    rows: Mapping[str, Sequence[float]], names: Sequence[str], title: str, xlabel: str
+) -> Figure:
+    """Draw two values between 0 and 1 for each row, the first filled and the second open.
+
+    Parameters
+    ----------
+    rows : mapping from str to two numbers
+        A text is written above its values. The second line of it is grey.
+    names : the two names in the legend
+    title, xlabel : str
+    """
+    figure, axes = plt.subplots(figsize=(WIDTH, 0.75 * len(rows) + 1.4))
+    figure.suptitle(title)
+    looks = [{"color": COLORS[0], "markersize": 7}, {"color": COLORS[1], "markersize": 12}]
+    looks[1] |= {"markerfacecolor": "none", "markeredgewidth": 2}
+    for place, (text, values) in enumerate(rows.items()):
+        axes.plot(values, [place, place], color="0.6", linewidth=1.5)
+        for value, look in zip(values, looks, strict=True):
+            axes.plot(value, place, marker="o", zorder=3, **look)
+        numbers = [f"{value:.3f}" for value in dict.fromkeys(np.round(values, 3))]
+        axes.text(max(values) + 0.03, place, " and ".join(numbers), va="center")
+        name, _, choices = text.partition("\n")
+        axes.text(0, place - 0.5, name, weight="bold", va="center")
+        axes.text(1.1, place - 0.5, choices, va="center", ha="right", color="0.35", fontsize=10)
+    axes.set(xlim=(0, 1.1), ylim=(len(rows) - 0.5, -0.9), xlabel=xlabel, yticks=[])
+    axes.spines["left"].set_visible(False)
+    entries = []
+    for name, look in zip(names, looks, strict=True):
+        entries.append(Line2D([], [], linestyle="", marker="o", label=name, **look))
+    return legend(figure, *entries, n_columns=2)
 
 
 def neighbours(

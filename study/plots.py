@@ -38,6 +38,7 @@ from study.pictures import (
     pipeline,
     stream_curves,
     toy_2d,
+    two_values,
 )
 from study.style import (
     COLORS,
@@ -90,6 +91,7 @@ __all__ = [
     "sweep",
     "toy_2d",
     "training_time",
+    "two_values",
     "unseen",
     "use_style",
     "walking_code",

@@ -26,7 +26,8 @@ from study.records import write_atomically
 __all__ = ["NotebookError", "run"]
 
 BUILD = Path(__file__).resolve().parents[1] / "build"
-KERNEL = {"display_name": "Python 3", "language": "python", "name": "python3"}
+# As JupyterLab writes it, which would otherwise mark a notebook as changed when it is opened.
+KERNEL = {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"}
 # The kinds of pictures that are written as files, and how the names of these end.
 SUFFIXES = {"image/gif": ".gif", "image/png": ".png"}
 
@@ -77,7 +78,6 @@ def run(path: Path) -> NotebookNode:
     finally:
         if client.line_is_open:
             print(file=sys.stderr, flush=True)
-    notebook.metadata["language_info"] = {"name": "python"}
     notebook.metadata["hmoh_profile"] = os.environ.get("HMOH_PROFILE", "paper")
     for cell in notebook.cells:
         if cell.cell_type == "code":
