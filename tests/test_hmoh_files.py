@@ -99,7 +99,7 @@ def test_learning_goes_on_from_a_file_exactly_where_it_stopped(name, n, tmp_path
 
 def test_a_loaded_model_has_the_same_parameters_and_can_start_again(tmp_path):
     X, y = stream()
-    model = HMOH(9, RBF(8, 3.0, True), "ordered", True, 50, 2, 0.5, 7, 20, 1, 5).fit(X, y)
+    model = HMOH(9, RBF(8, 3.0, True), "ordered", True, 50, 2, 0.5, 7, None, 20, 1, 5).fit(X, y)
     model.save(str(tmp_path / "model"))
     assert os.listdir(tmp_path) == ["model"]  # a file keeps its name
     loaded = HMOH.load(tmp_path / "model", feature_map=RBF())
@@ -288,11 +288,11 @@ def test_a_file_of_another_version_or_class_is_refused_by_name(tmp_path):
     write(tmp_path / "m.npz", arrays | {"format": np.array("hmoh model 3 HMOH")})
     with pytest.raises(ValueError) as caught:
         HMOH.load(tmp_path / "m.npz")
-    assert_helpful(caught.value, "hmoh model 3 HMOH", "hmoh model 4 HMOH")
+    assert_helpful(caught.value, "hmoh model 3 HMOH", "hmoh model 5 HMOH")
     model.save(tmp_path / "m.npz")
     with pytest.raises(ValueError) as caught:
         Other.load(tmp_path / "m.npz")
-    assert_helpful(caught.value, "hmoh model 4 HMOH", "hmoh model 4 Other")
+    assert_helpful(caught.value, "hmoh model 5 HMOH", "hmoh model 5 Other")
 
 
 def damaged_bytes(raw, rng):
@@ -444,7 +444,7 @@ def test_maps_that_do_not_fit_the_file_are_an_error(saved_with, loaded_with, tmp
     HMOH(8, saved_with, warmup=20).fit(*stream()).save(tmp_path / "m.npz")
     with pytest.raises(ValueError) as caught:
         HMOH.load(tmp_path / "m.npz", feature_map=loaded_with)
-    assert_helpful(caught.value, str(tmp_path / "m.npz"), "feature_map=RBF()")
+    assert_helpful(caught.value, str(tmp_path / "m.npz"), "feature_map")
 
 
 def test_a_loaded_model_does_not_share_the_map_it_was_given(tmp_path):

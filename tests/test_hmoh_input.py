@@ -79,12 +79,23 @@ def test_one_bad_value_is_found_among_many(value, place):
     assert_helpful(caught.value, f"X[{place[0]}, {place[1]}] is {value}")
 
 
-@pytest.mark.parametrize("n", [2, 150])
-def test_values_may_be_so_large_that_their_sum_overflows(n):
-    X = np.full((n, 64), 3e38, np.float32)
-    model = HMOH(8, random_state=0).fit(X / np.float32(3e38), np.arange(n) % 2)
-    with np.errstate(over="ignore", invalid="ignore"):
-        assert model.transform(X).shape == (n, 1)
+def test_features_far_from_zero_are_warned_of_once_at_the_start():
+    X, y = stream(100)
+    with pytest.warns(UserWarning, match="UnitLength"):
+        model = HMOH(8, random_state=0).partial_fit(X + 100, y)
+    model.partial_fit(X + 100, y)
+    HMOH(8, UnitLength(), random_state=0).partial_fit(X + 100, y)
+    HMOH(8, random_state=0).partial_fit(X[:1] + 100, y[:1])
+
+
+def test_a_missing_label_is_named():
+    X, y = stream()
+    labels = y.astype(object)
+    for missing in (None, np.nan):
+        labels[7] = missing
+        with pytest.raises(TypeError) as caught:
+            HMOH(8).partial_fit(X, labels)
+        assert_helpful(caught.value, "y[7]", str(missing))
 
 
 # The first call, a second one that does not fit it, and words of the error.
@@ -303,6 +314,8 @@ DECLARED = {
     "check_estimators_unfitted": "NotFittedError is not scikit-learn's class",
     "check_n_features_in_after_fitting": "it compares words",
     "check_estimators_empty_data_messages": "it compares words",
+    "check_sample_weight_equivalence_on_dense_data": "a repeated sample is two steps of a stream",
+    "check_all_zero_sample_weights_error": "samples that count may follow",
 }
 
 
@@ -321,11 +334,11 @@ def test_parameters_are_only_stored():
     for name in HMOH().get_params():
         assert getattr(HMOH(**{name: marker}), name) is marker
     assert " ".join(HMOH().get_params()) == (
-        "n_bits feature_map codebook ensemble memory batch_size learning_rate n_classes warmup"
-        " n_threads random_state"
+        "n_bits feature_map codebook ensemble memory batch_size learning_rate n_classes"
+        " class_weight warmup n_threads random_state"
     )
     maps = [UnitLength(), RBF(7, center=True)]
-    model = HMOH(9, maps, "spread", True, 50, 2, 0.5, 7, 20, 1, 5)
+    model = HMOH(9, maps, "spread", True, 50, 2, 0.5, 7, None, 20, 1, 5)
     assert repr(eval(repr(model))) == repr(model)
 
 
