@@ -134,7 +134,10 @@ def dots(
     sharey : bool
         Whether all panels have the same range of y.
     """
-    figure, grid = panels(title, len(samples), xlabel, ylabel, sharey=sharey)
+    n_labels = max(map(len, samples.values()))
+    # The legend of several labels is below the panels.
+    height = 2.3 if n_labels == 1 else 2.6 + 0.27 * n_labels
+    figure, grid = panels(title, len(samples), xlabel, ylabel, height, sharey)
     for axes, (name, series) in zip(grid, samples.items(), strict=True):
         for i, (label, (x, values)) in enumerate(series.items()):
             points = [mean_and_interval(column) for column in np.transpose(values)]
@@ -142,7 +145,7 @@ def dots(
             look = {"fmt": MARKERS[i % 4], "color": COLORS[i % 6], "capsize": 2}
             axes.errorbar(x, means, [means - lows, highs - means], label=label, **look)
         axes.set_title(name)
-    return legend(figure, n_columns=2) if len(series) > 1 else figure
+    return legend(figure, n_columns=2) if n_labels > 1 else figure
 
 
 def two_values(

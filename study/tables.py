@@ -439,9 +439,7 @@ def _html_cell(text: str, tag: str) -> str:
         style += "font-weight:bold"
     elif "²" in text:
         style += "text-decoration:underline"
-    # A cell may break where a page is narrow, but not between a mean and its deviation.
-    content = html.escape(text).replace(" ±", "&nbsp;±")
-    return f'<{tag} style="{style}">{content}</{tag}>'
+    return f'<{tag} style="{style}">{html.escape(text)}</{tag}>'
 
 
 # ---- tables of records ---------------------------------------------------------------
