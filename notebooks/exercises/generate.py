@@ -85,7 +85,7 @@ def _new_cell(line: str, place: str) -> Cell:
 
 def without_solution(cell: Cell) -> Cell:
     """Return the cell as a student gets it."""
-    stub = ["# YOUR CODE HERE", "raise NotImplementedError"]
+    stub = ["# YOUR CODE HERE", 'raise NotImplementedError("not answered yet")']
     if cell.is_text:
         stub = ["*Your answer here.*"]
     kept = []

@@ -22,12 +22,12 @@
 import sys
 from importlib.util import find_spec
 
-sys.path.insert(0, "../../..")  # the modules are in the folder of the clone
+sys.path.insert(0, "../../..")  # the modules are three folders up
 for name in ("numba", "hmoh", "study"):
     if find_spec(name) is None:
         raise ImportError(
-            f"{name} is not found: start JupyterLab with `make lab` and keep this notebook "
-            "three folders below the clone, or set PYTHONPATH to the clone's folder."
+            f"{name} is not found: start JupyterLab as README.md says (`make lab` in a clone), "
+            "and keep this notebook three folders below hmoh.py, or set PYTHONPATH to that folder."
         )
 
 from math import ceil
@@ -36,8 +36,12 @@ import numpy as np
 
 from hmoh import hadamard
 from study import datasets, plots
-from study.exercises import replaced, switched_off
+from study.exercises import replaced, show_unanswered, switched_off
 
+# These calls are switched off while your functions are checked.
+LIBRARY = ("hmoh.hadamard", "hmoh.hadamard_product", "scipy.linalg.hadamard")
+
+show_unanswered()
 plots.use_style()
 datasets.load("mnist")  # an error here says what to do
 print("OK, ready")
@@ -79,7 +83,7 @@ def sylvester(k):
 
 # %% check sylvester 2
 needs = [hadamard(2**k).astype(int) for k in range(6)]
-with switched_off(globals(), "hmoh.hadamard", "hmoh.hadamard_product"):
+with switched_off(globals(), *LIBRARY):
     made = [np.asarray(sylvester(k)) for k in range(6)]
 for k, (H, need) in enumerate(zip(made, needs, strict=True)):
     n = 2**k
@@ -179,24 +183,37 @@ def no_matrix(*arguments):
 
 
 H = hadamard(64).astype(int)
-calls = ("hmoh.hadamard", "hmoh.hadamard_product")
-with switched_off(globals(), *calls), replaced(globals(), sylvester=no_matrix):
-    found = [[entry(i, j) for j in range(64)] for i in range(64)]
-    large = [(2**40 + 5, 2**40 + 1, 1), (2**62 + 1, 2**62, -1)]
-    found_large = [entry(i, j) for i, j, _ in large]
+large = [(2**40 + 5, 2**40 + 1, 1), (2**62 + 1, 2**62, -1)]
+try:
+    with switched_off(globals(), *LIBRARY), replaced(globals(), sylvester=no_matrix):
+        found = [[entry(i, j) for j in range(64)] for i in range(64)]
+        found_large = [entry(i, j) for i, j, _ in large]
+except TypeError as error:
+    if "builtin_function_or_method" not in str(error):
+        raise
+    raise AssertionError(
+        f"entry stops ({error}): bit_count is a method, so call it with brackets: "
+        "(i & j).bit_count()."
+    ) from None
 for i in range(64):
     for j in range(64):
+        way = "the number of common places is the exponent of -1, so only even or odd matters"
+        if found[i][j] == 255:
+            way = "255 is what 1 - 2 gives in numpy's unsigned bytes; use plain integers"
         assert found[i][j] in (1, -1), (
-            f"entry({i}, {j}) = {found[i][j]}, but an entry is +1 or -1: the number of "
-            "common places is the exponent of -1, so only even or odd matters. "
-            "(255 is what 1 - 2 gives in numpy's unsigned bytes; use plain integers.)"
+            f"entry({i}, {j}) = {found[i][j]}, but an entry is +1 or -1: {way}."
         )
 found = np.array(found, int)
 i = np.arange(64)[:, None]
 j = np.arange(64)
 sign = H[63]  # -1 where a number below 64 has an odd number of ones
+ones = np.array([n.bit_count() for n in range(64)])
+last_place = 1 - 2 * (i & j & 1)
 mistakes = {
-    "this is the exponent i j of Eq. 8, the misprint": 1 - 2 * (i * j % 2),
+    "the sign depends only on the last binary places. Either the exponent is i j, the misprint "
+    "of Eq. 8, or it is i & j itself, whose ones are not counted (bit_count)": last_place,
+    "`i & j.bit_count()` counts the ones of j first. Put i & j in brackets": 1 - 2 * (i & ones & 1),
+    "all entries are +1. In `1 - 2 * n % 2` Python computes 2 * n first; write 2 * (n % 2)": H**2,
     "you count the places where i or j has a 1, with |": sign[i | j],
     "you count the ones of i and those of j, or the places where they differ": sign[i ^ j],
     "you multiply the number of ones of i by that of j": np.maximum(sign[i], sign[j]),

@@ -21,12 +21,12 @@
 import sys
 from importlib.util import find_spec
 
-sys.path.insert(0, "../../..")  # the modules are in the folder of the clone
+sys.path.insert(0, "../../..")  # the modules are three folders up
 for name in ("numba", "hmoh", "study"):
     if find_spec(name) is None:
         raise ImportError(
-            f"{name} is not found: start JupyterLab with `make lab` and keep this notebook "
-            "three folders below the clone, or set PYTHONPATH to the clone's folder."
+            f"{name} is not found: start JupyterLab as README.md says (`make lab` in a clone), "
+            "and keep this notebook three folders below hmoh.py, or set PYTHONPATH to that folder."
         )
 
 import time
@@ -37,8 +37,9 @@ from numba import njit
 from hmoh import HMOH
 from kernels import RBF
 from study import datasets
-from study.exercises import replaced
+from study.exercises import explained, replaced, show_unanswered
 
+show_unanswered()
 mnist = datasets.load("mnist")
 stream = datasets.split(mnist, seed=0).stream[:3000]
 X = mnist.features[stream]
@@ -340,8 +341,10 @@ assert type(perceptron_compiled) is type(njit(lambda: 0)), (
     "perceptron_compiled is not compiled: keep the line @njit above it."
 )
 plain = getattr(perceptron_compiled, "py_func", perceptron_compiled)
+advice = "loop over len(Z), len(W) and Z.shape[1], and compute with single numbers"
 W = np.zeros((2, 3), np.float32)
-result = plain(small_Z, small_y, small_C, W)
+with explained("perceptron_compiled", advice):
+    result = plain(small_Z, small_y, small_C, W)
 assert result is None, (
     f"perceptron_compiled returns {type(result).__name__}, but it must return nothing: "
     "change the given W in place."
@@ -379,7 +382,8 @@ assert np.array_equal(W, need), (
     f"after the four small samples W is {W.tolist()}, but it must be {need}: {why}."
 )
 W[:] = 0
-perceptron_compiled(small_Z, small_y, small_C, W)
+with explained("perceptron_compiled", advice):
+    perceptron_compiled(small_Z, small_y, small_C, W)
 assert np.array_equal(W, need), (
     f"compiled, the four small samples give {W.tolist()}, but in plain Python {need}: "
     "does an index leave its array?"

@@ -18,12 +18,12 @@
 import sys
 from importlib.util import find_spec
 
-sys.path.insert(0, "../../..")  # the modules are in the folder of the clone
+sys.path.insert(0, "../../..")  # the modules are three folders up
 for name in ("numba", "hmoh", "study"):
     if find_spec(name) is None:
         raise ImportError(
-            f"{name} is not found: start JupyterLab with `make lab` and keep this notebook "
-            "three folders below the clone, or set PYTHONPATH to the clone's folder."
+            f"{name} is not found: start JupyterLab as README.md says (`make lab` in a clone), "
+            "and keep this notebook three folders below hmoh.py, or set PYTHONPATH to that folder."
         )
 
 import numpy as np
@@ -32,7 +32,9 @@ from hmoh import HMOH
 from kernels import RBF
 from metrics import mean_average_precision
 from study import datasets, plots
+from study.exercises import show_unanswered
 
+show_unanswered()
 plots.use_style()
 mnist = datasets.load("mnist")
 parts = datasets.split(mnist, seed=0)

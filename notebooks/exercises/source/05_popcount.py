@@ -17,23 +17,23 @@
 import sys
 from importlib.util import find_spec
 
-sys.path.insert(0, "../../..")  # the modules are in the folder of the clone
+sys.path.insert(0, "../../..")  # the modules are three folders up
 for name in ("numba", "hmoh", "study"):
     if find_spec(name) is None:
         raise ImportError(
-            f"{name} is not found: start JupyterLab with `make lab` and keep this notebook "
-            "three folders below the clone, or set PYTHONPATH to the clone's folder."
+            f"{name} is not found: start JupyterLab as README.md says (`make lab` in a clone), "
+            "and keep this notebook three folders below hmoh.py, or set PYTHONPATH to that folder."
         )
 
 import time
 
 import numpy as np
 from numba import njit
-from numba.core.errors import NumbaError
 
 from metrics import nearest
-from study.exercises import replaced, switched_off
+from study.exercises import explained, replaced, show_unanswered, switched_off
 
+show_unanswered()
 rng = np.random.default_rng(0)
 query_bits = rng.random((50, 128)) < 0.5
 db_bits = rng.random((5000, 128)) < 0.5
@@ -299,22 +299,21 @@ assert type(popcount) is type(njit(lambda: 0)), (
     "popcount is not compiled, and 5.4 needs it compiled: keep the line @njit above it."
 )
 plain = getattr(popcount, "py_func", popcount)
-try:
-    with switched_off(globals(), "numpy.bitwise_count"), np.errstate(over="ignore"):
-        plain(np.uint64(0xFF))
-except (TypeError, OverflowError):
-    pass  # a mixture of types, which the compiled function may take
+advice = (
+    "combine x only with uint64, such as ONE, TWO and M1, as a plain number makes it signed or "
+    "a float"
+)
+with explained("popcount", advice):
+    try:
+        with switched_off(globals(), "numpy.bitwise_count"), np.errstate(over="ignore"):
+            plain(np.uint64(0xFF))
+    except (TypeError, OverflowError):
+        pass  # a mixture of types, which the compiled function may take
 random_words = np.random.default_rng(0).integers(2**64, size=500, dtype=np.uint64)
 words = [0, 1, 2, 3, 0xFF, 2**63, 2**64 - 1, *random_words.tolist()]
 for word in words:
-    try:
+    with explained("popcount", advice):
         found = popcount(np.uint64(word))
-    except NumbaError as error:
-        raise AssertionError(
-            "numba cannot compile popcount: combine x only with uint64, such as ONE, TWO and "
-            "M1, as a plain number makes it signed or a float. numba says: "
-            + str(error).strip().splitlines()[0]
-        ) from error
     fields = []  # x after the steps of 2, 4 and 8 bits
     for size in (2, 4, 8):
         parts = [word >> place & (2**size - 1) for place in range(0, 64, size)]
@@ -391,14 +390,16 @@ need = (query_bits[:, None] != db_bits[None, :300]).sum(axis=2)
 plain = getattr(hamming_words, "py_func", hamming_words)
 # Compiled code does not notice an index that leaves its array. Plain Python does.
 out = np.full((2, 3), -1)
-try:
-    with replaced(globals(), popcount=count_ones), np.errstate(over="ignore"):
-        plain(Q_words[:2], D_words[:3], out)
-except IndexError as error:
-    raise AssertionError(
-        f"2 queries and 3 items: {error}: out has a row for each query and a column for each "
-        "item, and Q and D have a column for each word."
-    ) from error
+advice = (
+    "out has a row for each query and a column for each item, Q and D have a column for each "
+    "word, and the sum starts with np.uint64(0)"
+)
+with (
+    explained("hamming_words", advice),
+    replaced(globals(), popcount=count_ones),
+    np.errstate(over="ignore"),
+):
+    plain(Q_words[:2], D_words[:3], out)
 assert (out != -1).any(), (
     "out is unchanged: write the distances into the given array, out[i, j] = ..."
 )
@@ -426,7 +427,7 @@ assert (out == small).all(), (
     f"2 queries and 3 items give {out.tolist()}, but the distances are {small.tolist()}: {why}."
 )
 out = np.full((len(Q), 300), -1)
-with replaced(globals(), popcount=count_ones):
+with explained("hamming_words", advice), replaced(globals(), popcount=count_ones):
     njit(plain)(Q_words, D_words, out)
 wrong = np.argwhere(out != need)
 if len(wrong):

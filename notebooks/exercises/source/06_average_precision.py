@@ -17,12 +17,12 @@
 import sys
 from importlib.util import find_spec
 
-sys.path.insert(0, "../../..")  # the modules are in the folder of the clone
+sys.path.insert(0, "../../..")  # the modules are three folders up
 for name in ("numba", "hmoh", "study"):
     if find_spec(name) is None:
         raise ImportError(
-            f"{name} is not found: start JupyterLab with `make lab` and keep this notebook "
-            "three folders below the clone, or set PYTHONPATH to the clone's folder."
+            f"{name} is not found: start JupyterLab as README.md says (`make lab` in a clone), "
+            "and keep this notebook three folders below hmoh.py, or set PYTHONPATH to that folder."
         )
 
 from itertools import combinations, product
@@ -33,8 +33,9 @@ from hmoh import HMOH
 from kernels import RBF
 from metrics import HammingHistogram, hamming_histogram, mean_average_precision
 from study import datasets
-from study.exercises import few_steps, replaced, switched_off
+from study.exercises import few_steps, replaced, show_unanswered, switched_off
 
+show_unanswered()
 # These calls are switched off while your functions are checked.
 LIBRARY = (
     "metrics.HammingHistogram",
@@ -83,6 +84,8 @@ mistakes = [
     (53 / 150, "divide by the number of hits, not by the length of the list"),
     (34 / 75, "take the precision at the hits only, not at every rank"),
     (31 / 90, "the precision at a rank is hits/rank, not 1/rank"),
+    (11 / 12, "ranks count from 1, so the first item has rank 1: enumerate(relevant, 1)"),
+    (11 / 45, "the item at rank i counts among the first i: count a hit before you divide"),
     (1 / 2, "go on after the first hit"),
     (3 / 5, "take the precision at every hit, not only at the last one"),
 ]

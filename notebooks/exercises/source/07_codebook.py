@@ -16,12 +16,12 @@
 import sys
 from importlib.util import find_spec
 
-sys.path.insert(0, "../../..")  # the modules are in the folder of the clone
+sys.path.insert(0, "../../..")  # the modules are three folders up
 for name in ("numba", "hmoh", "study"):
     if find_spec(name) is None:
         raise ImportError(
-            f"{name} is not found: start JupyterLab with `make lab` and keep this notebook "
-            "three folders below the clone, or set PYTHONPATH to the clone's folder."
+            f"{name} is not found: start JupyterLab as README.md says (`make lab` in a clone), "
+            "and keep this notebook three folders below hmoh.py, or set PYTHONPATH to that folder."
         )
 
 import json
@@ -34,7 +34,9 @@ from hmoh import HMOH, Codebook, hadamard
 from kernels import RBF
 from metrics import hamming_histogram
 from study import datasets, plots, protocol
+from study.exercises import show_unanswered
 
+show_unanswered()
 plots.use_style()
 # HMOH_PROFILE=quick shortens the experiment, for grading: one seed, a small part of the data.
 SEEDS = range(1) if protocol.PROFILE == "quick" else range(3)

@@ -16,12 +16,12 @@
 import sys
 from importlib.util import find_spec
 
-sys.path.insert(0, "../../..")  # the modules are in the folder of the clone
+sys.path.insert(0, "../../..")  # the modules are three folders up
 for name in ("numba", "hmoh", "study"):
     if find_spec(name) is None:
         raise ImportError(
-            f"{name} is not found: start JupyterLab with `make lab` and keep this notebook "
-            "three folders below the clone, or set PYTHONPATH to the clone's folder."
+            f"{name} is not found: start JupyterLab as README.md says (`make lab` in a clone), "
+            "and keep this notebook three folders below hmoh.py, or set PYTHONPATH to that folder."
         )
 
 import json
@@ -33,8 +33,9 @@ from hmoh import HMOH
 from kernels import RBF
 from metrics import HammingHistogram, hamming_histogram
 from study import datasets, plots, protocol
-from study.exercises import replaced, switched_off
+from study.exercises import replaced, show_unanswered, switched_off
 
+show_unanswered()
 plots.use_style()
 
 # %% [markdown]

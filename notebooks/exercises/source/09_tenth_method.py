@@ -17,12 +17,12 @@
 import sys
 from importlib.util import find_spec
 
-sys.path.insert(0, "../../..")  # the modules are in the folder of the clone
+sys.path.insert(0, "../../..")  # the modules are three folders up
 for name in ("numba", "hmoh", "study"):
     if find_spec(name) is None:
         raise ImportError(
-            f"{name} is not found: start JupyterLab with `make lab` and keep this notebook "
-            "three folders below the clone, or set PYTHONPATH to the clone's folder."
+            f"{name} is not found: start JupyterLab as README.md says (`make lab` in a clone), "
+            "and keep this notebook three folders below hmoh.py, or set PYTHONPATH to that folder."
         )
 
 import tempfile
@@ -35,8 +35,9 @@ from baselines import METHODS
 from hmoh import CodebookHasher
 from kernels import RBF
 from study import datasets, protocol
-from study.exercises import replaced
+from study.exercises import replaced, show_unanswered
 
+show_unanswered()
 METHODS.pop("RidgeHash", None)  # your method, if this cell runs a second time
 print(len(METHODS), "methods:", ", ".join(METHODS))
 mnist = datasets.load("mnist")

@@ -17,12 +17,12 @@
 import sys
 from importlib.util import find_spec
 
-sys.path.insert(0, "../../..")  # the modules are in the folder of the clone
+sys.path.insert(0, "../../..")  # the modules are three folders up
 for name in ("numba", "hmoh", "study"):
     if find_spec(name) is None:
         raise ImportError(
-            f"{name} is not found: start JupyterLab with `make lab` and keep this notebook "
-            "three folders below the clone, or set PYTHONPATH to the clone's folder."
+            f"{name} is not found: start JupyterLab as README.md says (`make lab` in a clone), "
+            "and keep this notebook three folders below hmoh.py, or set PYTHONPATH to that folder."
         )
 
 import matplotlib.pyplot as plt
@@ -31,7 +31,9 @@ import numpy as np
 from hmoh import HMOH
 from kernels import RBF
 from study import datasets, live, plots
+from study.exercises import show_unanswered
 
+show_unanswered()
 plots.use_style()
 N_SAMPLES = 12_000
 HALF = N_SAMPLES // 2
