@@ -263,13 +263,14 @@ def write_zip(path: Path) -> None:
             archive.write(file, f"hmoh-exercises/{file.relative_to(ROOT).as_posix()}")
         for name, text in texts.items():
             archive.writestr(f"hmoh-exercises/{name}", text)
-    print(f"{path.relative_to(ROOT)}: {path.stat().st_size / 1e6:.1f} MB")
 
 
 def main(arguments: list[str]) -> None:
     """Make the notebooks of the exercises that are named, or of all; or the students' zip."""
     if arguments == ["--zip"]:
-        write_zip(ROOT / "build" / "student.zip")
+        path = ROOT / "build" / "student.zip"
+        write_zip(path)
+        print(f"{path.relative_to(ROOT)}: {path.stat().st_size / 1e6:.1f} MB")
         return
     run_all = "--run" in arguments
     wanted = [name for name in arguments if name != "--run"]

@@ -505,7 +505,7 @@ for method in ("HCOH", "HMOH"):
 # </details>
 #
 # **When you are done:** the project uses this idea too. Read `HadamardRidge` in `ridge.py`, which
-# builds on the same three methods, and compare it with yours. It keeps the sum of the features of
-# each class instead of B, so it can change code length or codebook after the stream, and two models
-# can be merged. Its ridge is relative to the size of the features, and it solves once for each
-# block of samples, not at each call.
+# builds on the same three methods (its `_learn` also takes a weight for each sample), and compare
+# it with yours. It keeps the sum of the features of each class instead of B, so it can change code
+# length or codebook after the stream, and two models can be merged. Its ridge is relative to the
+# size of the features, and it solves once for each block of samples, not at each call.
