@@ -335,7 +335,7 @@ print(
 )
 
 # %% [markdown]
-# ## 1.4 Can one do better?
+# ## 1.4 Can we do better?
 #
 # Can **every** pair differ in more than half of the bits? Take L codes of r places and sum the
 # distances over all pairs. A place where p codes have +1 and L - p have -1 contributes p (L - p),

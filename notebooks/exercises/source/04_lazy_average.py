@@ -69,8 +69,8 @@ print("digits with target +1:", plus)
 # $$\bar w = \frac1T \sum_{t=1}^{T} w_t .$$
 #
 # Write `average_eager(Z, c)`: the pass for one bit with targets c (one per sample), which adds up
-# all w_t. Return (average, last w, number of mistakes), with the weights as float64. Again, sign(0)
-# = -1.
+# all w_t. Return (average, last w, number of mistakes), with the weights as float64. Again, the
+# sign of 0 is -1.
 #
 # The cell below has six samples of two features. Their weights w_1 .. w_6 are easy to find by
 # hand.
@@ -205,8 +205,8 @@ print(f"average_eager: agrees with HMOH; {mistakes} mistakes in {len(features)} 
 # </details>
 # <details><summary>Hint 2</summary>
 #
-# On a mistake: `w += delta`, `u += i * delta`, `additions += 2`. After the loop:
-# `w - u / len(Z)`.
+# On a mistake, w and u each get one addition: w the update itself, u the update times that factor.
+# The formula of 4.2 comes after the loop.
 #
 # </details>
 # <details><summary>Hint 3: another way</summary>

@@ -53,8 +53,8 @@ LIBRARY = (
 # items. mAP is its mean over queries. For example, with relevant items at ranks 1 and 3 of 3, AP =
 # (1/1 + 2/3)/2 = 5/6. Ranks count from 1.
 #
-# Write `average_precision(relevant)` for a list of 0/1 in ranked order that contains at least one
-# 1.
+# Write `average_precision(relevant)` for a list of 0/1 in ranked order with at least one relevant
+# item.
 #
 # <details><summary>Hint</summary>
 #
@@ -238,13 +238,13 @@ print(f"expected_by_enumeration: correct; {ties} gives {value:.6f}")
 
 # %% [markdown] answer derive 2
 # <!-- ### BEGIN SOLUTION -->
-# By symmetry, rank i holds a relevant item with probability n⁺/n. Given that it does, the other n⁺
-# - 1 relevant items of the tie are spread at random over the other n - 1 places, so each of these
-# is relevant with probability m = (n⁺ - 1)/(n - 1). The first i ranks then hold N⁺ relevant items
-# from before the tie, the one at i itself, and in expectation (i - N - 1) m from the places of the
-# tie before i. Dividing by i gives the expected precision. The product of the two factors, summed
-# over ranks and ties and divided by R, is the formula. For n = 1 there are no other places, and the
-# term with m is 0.
+# By symmetry, rank i holds a relevant item with probability n⁺/n. Given that it does, the remaining
+# n⁺ - 1 relevant items are spread at random over the remaining n - 1 places of the tie, so each of
+# these is relevant with probability m = (n⁺ - 1)/(n - 1). The first i ranks then hold N⁺ relevant
+# items from before the tie, the one at i itself, and in expectation (i - N - 1) m from the places
+# of the tie before i. Dividing by i gives the expected precision. The product of the two factors,
+# summed over ranks and ties and divided by R, is the formula. For n = 1 there are no other places,
+# and the term with m is 0.
 # <!-- ### END SOLUTION -->
 
 # %% [markdown]
@@ -520,10 +520,10 @@ for digit in (0, 9):
 #
 # ## 6.6 Only the first K ranks (optional, hard)
 #
-# Large benchmarks stop after K ranks and ignore hits beyond. Some divide by R ("relevant"), others
-# by the number of hits among the first K ("retrieved"). Extend `expected_ap` to the first kind.
-# Compare it with `histogram.mean_average_precision(top=K)`. Then explain why the second kind needs
-# more than linearity of expectation.
+# Large benchmarks stop after K ranks and ignore the hits beyond them. Some divide by R
+# ("relevant"), others by the number of hits among the first K ("retrieved"). Extend `expected_ap`
+# to the first kind. Compare it with `histogram.mean_average_precision(top=K)`. Then explain why the
+# second kind needs more than linearity of expectation.
 #
 # <details><summary>Hint</summary>
 #

@@ -184,7 +184,7 @@ print("distances that look like distance 0:", counts)
 # So nothing happens up to 128 bits. Longer codes lose the small distances, where the items of the
 # query's own class lie. Section 8.4 counts them.
 #
-# ## 8.3 The published mAP, from the right histogram
+# ## 8.3 The published mAP, from the correct histogram
 #
 # For every query, `hamming_histogram` counts the items and the relevant items at each distance 0 ..
 # r, in arrays (n_queries, r + 1). Saturation merges columns of these arrays. Write `saturate(h)`,
@@ -341,7 +341,7 @@ print(f"from 128 to 512 bits: correct {right[-1] - right[2]:+.3f}, cast {cast[-1
 #
 # The two agree up to 128 bits, because no two distances become equal there. Computed correctly, mAP
 # stays level beyond 128 bits. With the cast, it loses about 0.06 at 256 bits and more than 0.2 at
-# 512.
+# 512 bits.
 #
 # The paper's table ends at 128 bits. Its values at 256 and 512 bits appear only in a plot (Fig.
 # 26), and the text says that they fall. Our dashed curve falls too; the solid one does not. At 64

@@ -86,8 +86,8 @@ for name, (X, y) in streams.items():
 #
 # <details><summary>Hint 1</summary>
 #
-# `for start in range(0, len(X), block):` with the rows `X[start : start + block]`. A slice may
-# extend beyond the end, so the short last block needs no special treatment.
+# Loop with `for start in range(0, len(X), block):` and take the rows `X[start : start + block]`. A
+# slice may extend beyond the end, so the short last block needs no special treatment.
 #
 # </details>
 # <details><summary>Hint 2</summary>
