@@ -35,7 +35,7 @@ def show_unanswered() -> None:
             f"{task} is not answered yet: write your code where it says YOUR CODE HERE, delete "
             "the line `raise NotImplementedError`, run that cell, and run this one again."
         )
-        shell.showtraceback((Unanswered, Unanswered(message), trace))
+        shell.showtraceback((kind, Unanswered(message), trace))
 
     shell = get_ipython()
     if shell is not None:

@@ -97,7 +97,7 @@ def read_source(path: Path) -> list[Cell]:
 def _new_cell(line: str, place: str) -> Cell:
     header = HEADER.fullmatch(line)
     if header is None:
-        raise ValueError(f"{place} is no header; see the top of generate.py.")
+        raise ValueError(f"{place} is not a header; see the top of generate.py.")
     return Cell(
         is_text=bool(header["text"]),
         kind=header["kind"] or "",
@@ -119,7 +119,7 @@ def without_solution(cell: Cell) -> Cell:
         if BEGIN in line:
             if inside or cell.kind not in TO_WRITE:
                 raise ValueError(
-                    f"{line!r} stands inside another solution, or in a cell that is none; "
+                    f"{line!r} stands inside another solution, or in a cell that is not one; "
                     f"put it into a cell of kind solution or answer, after {END}."
                 )
             inside = True
