@@ -27,6 +27,7 @@ for name in ("numba", "hmoh", "study"):
 import math
 import time
 import tracemalloc
+import warnings
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -40,6 +41,7 @@ from study.exercises import explained, show_unanswered, switched_off
 
 show_unanswered()
 plots.use_style()
+warnings.filterwarnings("ignore", "the mean makes up")  # advice on the wide kernels of 10.4
 mnist = datasets.load("mnist")
 parts = datasets.split(mnist, seed=0)
 stream = parts.stream[:2000]
