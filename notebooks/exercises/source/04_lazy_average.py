@@ -405,8 +405,7 @@ scores = np.array([compare(n) for n in samples])
 last = scores[:, 0]
 average = scores[:, 1]
 title = "MNIST, part of it: mAP of 16-bit codes, 60 features"
-axes = plots.stream_curves(samples, {"last weights": last, "average": average}, title)
-axes.set_ylim(0, None)
+plots.stream_curves(samples, {"last weights": last, "average": average}, title)
 for name, values in [("last weights", last), ("average", average)]:
     change = np.abs(np.diff(values)).mean()
     print(f"{name}: {values[-1]:.3f} at the end,", end=" ")
