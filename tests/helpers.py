@@ -18,8 +18,9 @@ JIT_IS_OFF = bool(numba.config.DISABLE_JIT)
 KINDS = "random", "ordered", "spread"
 STRINGS = np.array(["ape", "a longer name", "", "ü"])
 needs_jit = pytest.mark.skipif(JIT_IS_OFF, reason="plain Python is slow, and can be interrupted")
-# The profile of tests/conftest.py, or of the environment.
+# The profile of tests/conftest.py, or of the environment, and how much longer it looks.
 quick = settings()
+LOOK = 1 if quick.max_examples < 100 else 20
 
 
 # ---- streams -------------------------------------------------------------------------
