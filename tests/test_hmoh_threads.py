@@ -134,7 +134,7 @@ def live_calls(n_calls, d):
         labels = y[i : i + n_rows].copy()
         if i % 31 == 30:
             labels[0] = i  # a new label
-        name = "fit" if i % 300 == 299 else "partial_fit"
+        name = "fit" if i % 100 == 99 else "partial_fit"
         calls.append((name, X[i : i + n_rows], labels))
     return calls
 
@@ -220,7 +220,14 @@ def test_a_saved_file_is_a_state_between_calls(tmp_path):
         model.save(tmp_path / "m.npz")
         return seen_in_copy(HMOH.load(tmp_path / "m.npz"))
 
-    assert_reads_are_states(read, 600, 50)
+    assert_reads_are_states(read, 300, 50)
+
+
+def test_a_reader_that_waits_while_fit_ends_does_not_miss_the_next_writer():
+    X, y = stream()
+    model = HMOH(8).fit(X, y)
+    lock = model._state.lock
+    assert model.fit(X, y)._state.lock is lock
 
 
 @needs_jit
