@@ -283,7 +283,7 @@ BAD_FEATURES = {
     "none": (None, (TypeError, ValueError), ["object"]),
     "complex": (X0.astype(complex), ValueError, ["complex128"]),
     "dates": (X0.astype("M8[s]"), (TypeError, ValueError), ["datetime64"]),
-    "sparse": (Sparse(), TypeError, ["Sparse", "toarray()"]),
+    "sparse": (Sparse(), TypeError, ["toarray()", "Sparse"]),
 }
 BAD_LABELS = {
     "too few": (Y0[:59], ValueError, ["(59,)", "60"]),
