@@ -232,12 +232,12 @@ def test_every_method_is_made_for_every_data_set(name, dataset_name):
     assert type(model) is getattr(baselines, name)
     assert model.n_bits == 16 and model.random_state == 0
     model._check_params()
-    expected = UnitLength()
+    expected = UnitLength(1000)
     if name == "HMOH":
         of_set = {"places205": RBF(800, 10.0), "mnist": RBF(300, 6.0)}
         expected = of_set.get(dataset_name)
     elif dataset_name == "mnist":  # the defaults are those of MNIST
-        assert repr(model) == repr(type(model)(16, UnitLength(), random_state=0))
+        assert repr(model) == repr(type(model)(16, expected, random_state=0))
     assert repr(model.feature_map) == repr(expected)
     # Two models do not share a map.
     other = METHODS[name](dataset_name, 16, 0).feature_map
