@@ -279,7 +279,7 @@ def run_with(feature_map, seed=0, n_bits=8, method="LSH", name="mnist", **option
 def test_a_map_is_fitted_once_for_many_runs(small, counted):
     for n_bits, method in itertools.product([8, 16], ["LSH", "HMOH", "OSH"]):
         record = run_with(Counted(), n_bits=n_bits, method=method, checkpoints=[100, 200])
-        assert record["settings"]["feature_map"] == {"name": "Counted"}
+        assert record["settings"]["feature_map"]["name"] == "Counted"
     (X,) = Counted.fitted
     data = small["mnist"]
     first = datasets.split(data, 0).stream[:60]
