@@ -7,7 +7,6 @@ import subprocess
 import sys
 import threading
 
-import h5py
 import numpy as np
 import pytest
 import scipy.io
@@ -109,18 +108,6 @@ def test_a_damaged_mat_file_raises_nothing_but_the_documented_error(tmp_path):
             assert str(path) in str(error)
             n_errors += 1
     assert n_errors > 15
-
-
-def test_text_and_cells_in_a_mat_file_are_refused(tmp_path):
-    cell = np.array(["cell", 1], object)
-    scipy.io.savemat(tmp_path / "a.mat", {"x": "text", "y": cell})
-    for name in "xy":
-        with pytest.raises(ValueError, match=rf"a\.mat: {name} is .*matrix of numbers"):
-            originals.read_mat(tmp_path / "a.mat", [name])
-    with h5py.File(tmp_path / "b.mat", "w") as file:
-        file.create_group("x")
-    with pytest.raises(ValueError, match=r"b\.mat: x is .*matrix of numbers"):
-        originals.read_mat(tmp_path / "b.mat", ["x"])
 
 
 DAMAGED_TEXTS = {
