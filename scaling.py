@@ -71,7 +71,7 @@ def from_npy(path: str | os.PathLike, n_shards: int) -> da.Array:
         dtype=array.dtype,
         meta=np.empty((0,) * array.ndim, array.dtype),
         # The time of writing is part of the name, so that a file written again is read again.
-        token=dask.base.tokenize(str(path), path.stat().st_mtime_ns),
+        name="from_npy-" + dask.base.tokenize(str(path), path.stat().st_mtime_ns, n_shards),
     )
 
 
@@ -147,18 +147,18 @@ def _rows(X) -> np.ndarray:
     return np.stack(X) if X.ndim == 1 else X
 
 
-def _learned(blank, X, y, counts: Counter | None):
+def _learned(blank, X, y, counts: dict | None):
     """Return what a blank model learns from one partition."""
     y = np.asarray(y)
     if len(X) == len(y) == 0:
         return blank
     weights = None if counts is None else _weights(y, counts)
     # Learning replaces the state of the copy, so blank does not change.
-    model = copy.copy(blank).partial_fit(_rows(X), y, sample_weight=weights)
+    model = copy.copy(blank).partial_fit(_rows(X), y, sample_weight=weights).close()
     others = [*model.targets_][len(blank.targets_) :]
     if others:
-        raise ValueError(f"y holds {others[:5]}, but not classes; pass all labels as classes.")
-    return model.close()
+        raise ValueError(f"y holds {others[:5]}, which classes lacks; pass all labels as classes.")
+    return model
 
 
 def _merged(a, b):
@@ -170,13 +170,14 @@ def _count_labels(y) -> Counter:
     return Counter((y if y.ndim == 1 else np.nonzero(y)[1]).tolist())
 
 
-def _weights(y: np.ndarray, counts: Counter) -> np.ndarray:
+def _weights(y: np.ndarray, counts: dict) -> np.ndarray:
     """Return the weights of `class_weight`, from the counts of all samples, not of those so far."""
-    weights = {label: counts.total() / (len(counts) * n) for label, n in counts.items()}
+    mean_count = sum(counts.values()) / len(counts)
     if y.ndim == 1:
-        means = [weights[label] for label in y.tolist()]
+        means = [mean_count / counts[label] for label in y.tolist()]
     else:
-        means = y @ [weights.get(j, 0) for j in range(y.shape[1])] / y.sum(axis=1)
+        weights = [mean_count / counts.get(j, np.inf) for j in range(y.shape[1])]
+        means = y @ weights / y.sum(axis=1)
     return np.minimum(means, MOST_WEIGHT)
 
 
@@ -228,9 +229,8 @@ def sharded_histogram(
 
 
 def _count(query_codes, db_codes, query_labels, db_labels, n_bits):
-    """Return the histogram of one shard; an empty shard adds nothing."""
+    """Return the histogram of one shard, all zeros for an empty one."""
     if len(db_codes) == 0:
-        # hamming_histogram refuses an empty database.
         n_bits = n_bits or 8 * query_codes.shape[1]
         zeros = np.zeros((len(query_codes), n_bits + 1), np.int64)
         return HammingHistogram(zeros, zeros.copy())
