@@ -5,9 +5,9 @@ PY := .venv/bin/python
 # One worker for each core; tests of one file stay together, because they share what they computed.
 PARALLEL := -n auto --maxprocesses 4 --dist loadfile
 # The tests of compiled loops and their twins, which run with the JIT off too.
-LOOPS := $(addprefix tests/test_,$(addsuffix .py,hmoh hmoh_codebook kernels metrics_loops baselines pairwise sketching))
+LOOPS := $(addprefix tests/test_,$(addsuffix .py,hmoh weights hmoh_codebook kernels metrics_loops baselines pairwise sketching))
 # The tests of hmoh.py, kernels.py, metrics.py and ridge.py, whose coverage is measured.
-CORE := $(wildcard tests/test_hmoh*.py tests/test_kernels.py tests/test_metrics*.py tests/test_ridge.py)
+CORE := $(wildcard tests/test_hmoh*.py tests/test_kernels.py tests/test_metrics*.py tests/test_ridge.py tests/test_weights.py)
 
 # The scorecard and the report read what the others found.
 NOTEBOOKS := $(filter-out %13_scorecard.ipynb,$(sort $(wildcard notebooks/[0-9]*.ipynb))) \

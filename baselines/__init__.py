@@ -74,7 +74,7 @@ def _of_set(params: dict, dataset_name: str) -> dict:
 
 def _as_in_paper(method: type, **params) -> Callable:
     """Return a function that makes models of a method, with parameters as in `_of_set`."""
-    params = {"feature_map": UnitLength()} | params
+    params = {"feature_map": UnitLength(n_warmup=1000)} | params
 
     def make(
         dataset_name: str, n_bits: int, random_state: int | np.random.Generator | None = None

@@ -294,7 +294,7 @@ def test_settings_of_the_paper():
     # The defaults are those of MNIST.
     for name in set(METHODS) - {"HMOH"}:
         model = METHODS[name]("mnist", 32, 0)
-        assert repr(model) == repr(type(model)(32, UnitLength(), random_state=0))
+        assert repr(model) == repr(type(model)(32, UnitLength(1000), random_state=0))
     for make_model in (METHODS["LSH"], METHODS_AS_PUBLISHED["OSH"]):
         with pytest.raises(ValueError, match="imagenet") as caught:
             make_model("imagenet", 8, 0)

@@ -288,11 +288,11 @@ def test_a_file_of_another_version_or_class_is_refused_by_name(tmp_path):
     write(tmp_path / "m.npz", arrays | {"format": np.array("hmoh model 3 HMOH")})
     with pytest.raises(ValueError) as caught:
         HMOH.load(tmp_path / "m.npz")
-    assert_helpful(caught.value, "hmoh model 3 HMOH", "hmoh model 4 HMOH")
+    assert_helpful(caught.value, "hmoh model 3 HMOH", "hmoh model 5 HMOH")
     model.save(tmp_path / "m.npz")
     with pytest.raises(ValueError) as caught:
         Other.load(tmp_path / "m.npz")
-    assert_helpful(caught.value, "hmoh model 4 HMOH", "hmoh model 4 Other")
+    assert_helpful(caught.value, "hmoh model 5 HMOH", "hmoh model 5 Other")
 
 
 def damaged_bytes(raw, rng):
@@ -444,7 +444,7 @@ def test_maps_that_do_not_fit_the_file_are_an_error(saved_with, loaded_with, tmp
     HMOH(8, saved_with, warmup=20).fit(*stream()).save(tmp_path / "m.npz")
     with pytest.raises(ValueError) as caught:
         HMOH.load(tmp_path / "m.npz", feature_map=loaded_with)
-    assert_helpful(caught.value, str(tmp_path / "m.npz"), "feature_map=RBF()")
+    assert_helpful(caught.value, str(tmp_path / "m.npz"), "feature_map")
 
 
 def test_a_loaded_model_does_not_share_the_map_it_was_given(tmp_path):

@@ -79,12 +79,23 @@ def test_one_bad_value_is_found_among_many(value, place):
     assert_helpful(caught.value, f"X[{place[0]}, {place[1]}] is {value}")
 
 
-@pytest.mark.parametrize("n", [2, 150])
-def test_values_may_be_so_large_that_their_sum_overflows(n):
-    X = np.full((n, 64), 3e38, np.float32)
-    model = HMOH(8, random_state=0).fit(X / np.float32(3e38), np.arange(n) % 2)
-    with np.errstate(over="ignore", invalid="ignore"):
-        assert model.transform(X).shape == (n, 1)
+def test_features_far_from_zero_are_warned_of_once_at_the_start():
+    X, y = stream(100)
+    with pytest.warns(UserWarning, match="UnitLength"):
+        model = HMOH(8, random_state=0).partial_fit(X + 100, y)
+    model.partial_fit(X + 100, y)
+    HMOH(8, UnitLength(), random_state=0).partial_fit(X + 100, y)
+    HMOH(8, random_state=0).partial_fit(X[:1] + 100, y[:1])
+
+
+def test_a_missing_label_is_named():
+    X, y = stream()
+    labels = y.astype(object)
+    for missing in (None, np.nan):
+        labels[7] = missing
+        with pytest.raises(TypeError) as caught:
+            HMOH(8).partial_fit(X, labels)
+        assert_helpful(caught.value, "y[7]", str(missing))
 
 
 # The first call, a second one that does not fit it, and words of the error.

@@ -272,7 +272,7 @@ def test_waiting_times():
     assert RBF().n_warmup == 300
     assert RBF(1).n_warmup == 2  # one sample alone gives no bandwidth
     assert RBF(7, anchors="kmeans").n_warmup == 35
-    assert UnitLength().n_warmup == 1000
+    assert UnitLength().n_warmup == 100
     assert Concat([None, RBF(7), Concat([RBF(9)])]).n_warmup == 9
 
 
