@@ -126,11 +126,10 @@ def learn(model, X, y, classes=None):
 
 def _warmed_up(model, X_parts: list[Delayed], y_parts: list[Delayed], classes):
     """Return a blank model whose maps are fitted on the first rows."""
-    n = max(model.n_warmup, 1000)  # at least some to look at; maps take what they need
-    first_rows = dask.delayed(lambda part: np.asarray(part)[:n], pure=False)
+    first_rows = dask.delayed(lambda part, n: np.asarray(part)[:n], pure=False)
     seed = copy.deepcopy(model)
     for pair in zip(X_parts, y_parts, strict=True):
-        X, y = dask.compute(*map(first_rows, pair))
+        X, y = dask.compute(*(first_rows(part, model.n_warmup) for part in pair))
         if len(X):
             if classes is not None:  # maps need no labels, and a codebook needs the classes only
                 y = np.resize(classes, len(X))
