@@ -253,8 +253,10 @@ def test_the_verdicts_that_the_scorecard_opens_with_are_those_it_computed():
     notebook = nbformat.read(ROOT / "notebooks" / "13_scorecard.ipynb", as_version=4)
     outputs = [output for cell in notebook.cells for output in cell.get("outputs", [])]
     shown = "\n".join(output.get("data", {}).get("text/plain", "") for output in outputs)
-    words = " ".join(notebook.cells[0].source.split()).replace(" - *", "\n*")
-    listed = re.findall(r"\*(\w+)\*: (.+?\.)(?= \(|$)", words, re.MULTILINE)
+    paragraphs = notebook.cells[0].source.split("\n\n")
+    items = next(part for part in paragraphs if part.startswith("- *")).split("\n- ")
+    items = [" ".join(item.split()) for item in items]
+    listed = [re.search(r"\*(\w+)\*: (.+?\.)(?= \(|$)", item).groups() for item in items]
     assert len(listed) == 10
     missing = [claim for verdict, claim in listed if f"{verdict}: {claim}" not in shown]
     assert missing == []
