@@ -61,10 +61,13 @@ def read_page(app, docname: str, source: list[str]) -> None:
         elif "/" not in docname:
             cell["source"] = with_page_links("".join(cell["source"]))
         for output in cell.get("outputs", []):
-            for kind in ("text/html", "text/markdown"):
-                lines = output.get("data", {}).get(kind, [])
-                link = r'(href="\w+|\]\(\w+)\.ipynb'
-                lines[:] = [re.sub(link, r"\1.html", line) for line in lines]
+            data = output.get("data", {})
+            page = r'(href="\w+)\.ipynb'
+            for lines, change in (
+                (data.get("text/html", []), lambda line: re.sub(page, r"\1.html", line)),
+                (data.get("text/markdown", []), with_page_links),
+            ):
+                lines[:] = map(change, lines)
     source[0] = json.dumps(notebook)
 
 
