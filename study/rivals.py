@@ -1,0 +1,214 @@
+"""What a practitioner would try first instead of codes of this toolkit, on the protocol's splits.
+
+Logistic regression, PCA, ITQ and LDA learn from the features of HMOH and HadamardRidge, and search
+for the same queries. An item is a packed code, searched by Hamming distance, or a vector, searched
+by cosine.
+
+    records = compare(["mnist"], seeds=[0])  # mAP, bytes per item, CPU seconds of learning
+"""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import json
+import time
+import warnings
+from collections.abc import Callable, Iterable, Iterator
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+from joblib import Parallel, delayed
+from sklearn.decomposition import PCA
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.linear_model import LogisticRegression
+from sklearn.multiclass import OneVsRestClassifier
+from tqdm import tqdm
+
+from baselines import LSH
+from baselines.linear import share_label
+from hmoh import HMOH, Codebook, compiled
+from metrics import HammingHistogram, hamming_histogram, pack
+from ridge import HadamardRidge
+from study import datasets, protocol
+from study.evaluation import headline, mean_ap
+from study.features import prepare
+from study.recipes import recipes
+from study.records import code_version, run_key, write_atomically
+from study.training import compile_method
+
+__all__ = ["compare", "cosine_ap", "fit_rivals", "itq"]
+
+N_BITS = 32
+N_ITERATIONS = 50  # of ITQ, as in its paper, and of logistic regression at most
+LEVELS = 1 << 20  # cosines that agree to a millionth are a tie, as those of equal items must be
+BLOCK_CELLS = 1 << 24  # queries times items that are ranked at a time
+
+
+def itq(V: np.ndarray, seed: int) -> np.ndarray:
+    """Return a rotation R that brings centred rows V near to their signs.
+
+    The signs B of V R, and the rotation that is best for them, alternate from a random start:
+    R = U W^T with V^T B = U S W^T (Gong and Lazebnik, CVPR 2011, Sec. 2.2).
+    """
+    R = np.linalg.qr(np.random.default_rng(seed).normal(size=(V.shape[1], V.shape[1])))[0]
+    for _ in range(N_ITERATIONS):
+        U, _, Wt = np.linalg.svd(V.T @ np.where(V @ R > 0, 1.0, -1.0))
+        R = U @ Wt
+    return R
+
+
+def fit_rivals(
+    X: np.ndarray, y: np.ndarray, seed: int, supervised: bool = False
+) -> Iterator[tuple[str, int, float, Callable]]:
+    """Learn from a stream; yield the name, bytes per item, CPU seconds and encoder of each method.
+
+    Where rows have several labels, logistic regression learns each label against the rest, and LDA
+    takes a row once for each of its labels.
+
+    Parameters
+    ----------
+    X : (n, d) float32
+    y : (n,) integers, or (n, L) 0/1
+    seed : int
+    supervised : bool
+        Leave out LDA, which is slow with thousands of features, and what learns without labels.
+    """
+    n_bytes = N_BITS // 8
+    begin = time.process_time()
+    hmoh = HMOH(N_BITS, codebook="spread", random_state=seed).fit(X, y)
+    yield "HMOH", n_bytes, time.process_time() - begin, hmoh.transform
+    begin = time.process_time()
+    ridge = HadamardRidge(N_BITS, codebook="spread", ridge=0.001, random_state=seed).fit(X, y)
+    ridge.transform(X[:1])  # solves the equations
+    yield "HadamardRidge", n_bytes, time.process_time() - begin, ridge.transform
+
+    begin = time.process_time()
+    logistic = LogisticRegression(C=10, max_iter=N_ITERATIONS)
+    if y.ndim == 2:
+        logistic = OneVsRestClassifier(logistic)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # more steps take long and gain little
+        logistic.fit(X, y if y.ndim == 1 else y[:, y.any(axis=0)])
+    seconds = time.process_time() - begin
+    L = len(logistic.classes_)
+    book = Codebook(N_BITS, "spread", n_labels=L, seed=seed).add(range(L))
+    targets = np.array([book.targets[label] for label in range(L)])
+    # A bit for each class ties the items of a class, as comparing a byte with its number does.
+    one_bit = np.eye(L, dtype=bool)
+    proba = logistic.predict_proba
+    yield "logistic, class", 1, seconds, lambda Z: pack(one_bit[proba(Z).argmax(axis=1)])
+    yield "logistic, probabilities", L, seconds, lambda Z: np.rint(255 * proba(Z))
+    yield "logistic, Hadamard signs", n_bytes, seconds, lambda Z: pack(proba(Z) @ targets > 0)
+    if supervised:
+        return
+
+    yield "LSH", n_bytes, 0.0, LSH(N_BITS, random_state=seed).fit(X).transform
+    begin = time.process_time()
+    pca = PCA(N_BITS, svd_solver="covariance_eigh").fit(X)
+    seconds = time.process_time() - begin
+    yield "PCA, signs", n_bytes, seconds, lambda Z: pack(pca.transform(Z) > 0)
+    yield "PCA, floats", 4 * N_BITS, seconds, pca.transform
+    R = itq(pca.transform(X), seed)
+    seconds = time.process_time() - begin
+    yield "ITQ", n_bytes, seconds, lambda Z: pack(pca.transform(Z) @ R > 0)
+    begin = time.process_time()
+    rows, labels = (np.arange(len(y)), y) if y.ndim == 1 else np.nonzero(y)
+    # Some pixels are constant, so LDA needs a little shrinkage.
+    lda = LinearDiscriminantAnalysis(solver="eigen", shrinkage=0.001).fit(X[rows], labels)
+    n_numbers = lda.transform(X[:1]).shape[1]
+    yield "LDA, floats", 4 * n_numbers, time.process_time() - begin, lda.transform
+
+
+def cosine_ap(Q: np.ndarray, D: np.ndarray, y: np.ndarray, db_y: np.ndarray, metric="mAP"):
+    """Return the average precision of each row of Q in a search of D by cosine, (n,) float.
+
+    It is the expectation over all orders of ties, as for codes, and nan for a query without one.
+    """
+    Q, D = (A / np.maximum(np.linalg.norm(A, axis=1, keepdims=True), 1e-30) for A in (Q, D))
+    Q, D = Q.astype(np.float32), D.astype(np.float32)
+    found = []
+    for part in np.array_split(np.arange(len(Q)), -(-len(Q) * len(D) // BLOCK_CELLS)):
+        shared = share_label(y[part], db_y)
+        keys = 2 * np.rint((1 - Q[part] @ D.T) * LEVELS).astype(np.int32) + shared
+        keys.sort(axis=1)
+        # Each tie with a relevant item, and those between them.
+        shape = (len(keys), 2 * int(shared.sum(axis=1).max()) + 1)
+        ties = HammingHistogram(np.zeros(shape, np.int64), np.zeros(shape, np.int64))
+        _count_ties(keys, ties.items, ties.relevant)
+        found.append(mean_ap(ties, metric, per_query=True))
+    return np.concatenate(found)
+
+
+@compiled
+def _count_ties(keys, items, relevant):
+    """Count the items of ties of sorted keys, 2 * rank + relevance; join those without relevant."""
+    for q in range(len(keys)):
+        tie = -1
+        start = 0
+        while start < keys.shape[1]:
+            end = start
+            n_relevant = 0
+            while end < keys.shape[1] and keys[q, end] >> 1 == keys[q, start] >> 1:
+                n_relevant += keys[q, end] & 1
+                end += 1
+            if tie < 0 or n_relevant or relevant[q, tie]:
+                tie += 1
+            items[q, tie] += end - start
+            relevant[q, tie] += n_relevant
+            start = end
+
+
+_load = cache(datasets.load)
+
+
+def _run(job: dict, code: str) -> list[dict]:
+    """Return a record of each method on one split, read from build/records or written there."""
+    name, seed, features, split, n_anchors = job.values()
+    key = run_key(job, protocol.PROFILE, datasets.fingerprint(name), code)
+    path = protocol.RECORDS / f"rivals-{name}-{seed}-{key}.json"
+    if path.exists():
+        return json.loads(path.read_text(encoding="utf-8"))
+    data = _load(name)
+    metric = headline(data.role)
+    model = recipes(n_anchors)[f"HMOH, {features}"].model(N_BITS, seed)
+    _, parts = prepare(model, data, split, seed)
+    n = 1500 if protocol.PROFILE == "quick" else None
+    (X, y), (D, db_y), (Q, query_y) = ((part.X[:n], part.y[:n]) for part in parts[:3])
+    for method in ("HMOH", "HadamardRidge"):
+        compile_method(method, published=False)
+    records = []
+    for method, n_bytes, seconds, encode in fit_rivals(X, y, seed, features != "unit rows"):
+        codes, db_codes = encode(Q), encode(D)
+        if codes.dtype == np.uint8:
+            histogram = hamming_histogram(codes, db_codes, query_y, db_y, n_threads=1)
+            value = mean_ap(histogram, metric)
+        else:
+            value = float(np.nanmean(cosine_ap(codes, db_codes, query_y, db_y, metric)))
+        found = {"method": method, "bytes": n_bytes, "seconds": seconds, metric: value}
+        records.append(job | found | {"role": data.role, "label": f"{method}, {features}"})
+    write_atomically(path, json.dumps(records))
+    return records
+
+
+def compare(
+    sets: Iterable[str],
+    seeds: Iterable[int],
+    features: Iterable[str] = ("unit rows", "side by side"),
+    split: str = "paper",
+    n_anchors: int = 1000,
+) -> list[dict]:
+    """Return a record of each method on all sets, seeds and features; finished runs are kept.
+
+    The features are those of `recipes` with so many anchors, and the split is as in `protocol.run`.
+    The quick profile takes at most 1,500 rows of stream, database and queries.
+    """
+    code = code_version(protocol.ROOT) + hashlib.sha256(Path(__file__).read_bytes()).hexdigest()
+    names = ("dataset", "seed", "features", "split", "n_anchors")
+    cases = itertools.product(sets, seeds, features, [split], [n_anchors])
+    jobs = [delayed(_run)(dict(zip(names, case, strict=True)), code) for case in cases]
+    pool = Parallel(n_jobs=-1 if protocol.PROFILE == "paper" else 1, return_as="generator")
+    bar = {"total": len(jobs), "desc": f"rivals, {split}", "leave": False}
+    return [record for records in tqdm(pool(jobs), **bar) for record in records]
