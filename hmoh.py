@@ -46,9 +46,10 @@ from numba.core.caching import FunctionCache
 
 __all__ = ["BLOCK_ROWS", "HMOH", "Codebook", "CodebookHasher", "NotFittedError", "OnlineHasher"]
 __all__ += ["State", "check_choice", "check_features", "check_labels", "check_number", "compiled"]
-__all__ += ["hadamard", "hadamard_product"]
+__all__ += ["WeightedHasher", "hadamard", "hadamard_product"]
 
 TILE = 8  # bits learned together, so that a sample is read once for all of them
+MOST_WEIGHT = 10.0  # of a sample of a rare class, so that the first of a late one does not rule
 RUN = 1000  # steps after which the sum of W moves from float32 to float64
 NEVER = 10**18  # a memory that no stream outlives; a multiple of RUN
 PAGE = 4096  # bytes of a memory page
@@ -300,7 +301,7 @@ class Codebook:
 #         for k in range(n_bits):
 #             c = C[y[t - 1], k]               # the target bit, +1 or -1
 #             if (W[k] @ z > 0) != (c > 0):
-#                 W[k] += c * z                # only where the bit is wrong
+#                 W[k] += a[t - 1] * c * z     # only where the bit is wrong; a = 1 in the paper
 #         A += (W - A) * max(1 / t, 1 / n)     # the hash functions; n is infinite in the paper
 #
 # The fast version differs in three ways. It takes TILE bits at a time. It takes some 64 samples,
@@ -319,11 +320,12 @@ class Codebook:
 
 
 @compiled
-def _perceptron(Z, y, C, batch, t, W, V, S, n, growth, keep, steps, first_bit, last_bit):
+def _perceptron(Z, y, a, C, batch, t, W, V, S, n, growth, keep, steps, first_bit, last_bit):
     """Learn the bits from first_bit to before last_bit from the samples Z with targets C[y].
 
-    Z (rows, m) C (classes, bits) W V (bits, m or more) float32, S like W float64, y (rows,) int64,
-    steps (1,) int64, growth (run,) float32. `batch` samples are one step; t steps were made before.
+    Z (rows, m) C (classes, bits) W V (bits, m or more) a (rows,) float32, S like W float64, y
+    (rows,) int64, steps (1,) int64, growth (run,) float32. Sample i has the weight a[i]. `batch`
+    samples are one step; t steps were made before.
     """
     run = len(growth)
     f = np.empty(TILE, np.float32)
@@ -340,7 +342,7 @@ def _perceptron(Z, y, C, batch, t, W, V, S, n, growth, keep, steps, first_bit, l
                     _dots(Z, i, W, k, f)
                     for q in range(TILE):
                         c = C[y[i], k + q]
-                        update[i - i0, q] = c if (f[q] > 0) != (c > 0) else 0
+                        update[i - i0, q] = a[i] * c if (f[q] > 0) != (c > 0) else 0
                 age = (done - n) % run  # steps since a run began; one of them begins at step n
                 weight = growth[age] if done >= n else np.float32(min(age, done))
                 for i in range(i0, i1):
@@ -412,6 +414,29 @@ def _average(W, V, S, of_S, of_W, of_V, divisor, A):
             A[k, j] = (of_S * S[k, j] + of_W * w - of_V * v) / divisor
 
 
+@compiled
+def _balance(labels, ends, counts, a):
+    """Multiply the weight of every sample by min(cap, mean over its labels j of N / (L n_j)).
+
+    labels (all labels of all samples,) ends (rows,) counts (labels,) int64, a (rows,) float32.
+    Sample i has the labels up to ends[i]. n_j counts the samples with label j up to this one, N is
+    the sum of the counts, and L the number of labels seen.
+    """
+    N = counts.sum()
+    L = np.count_nonzero(counts)
+    start = 0
+    for i in range(len(ends)):
+        for j in labels[start : ends[i]]:
+            L += counts[j] == 0
+            N += 1
+            counts[j] += 1
+        mean = 0.0
+        for j in labels[start : ends[i]]:
+            mean += N / (L * counts[j]) / (ends[i] - start)
+        a[i] *= min(mean, MOST_WEIGHT)
+        start = ends[i]
+
+
 def _padded(a: np.ndarray) -> np.ndarray:
     """Return a copy that starts at a memory page, with zeros up to whole tiles and cache lines.
 
@@ -443,8 +468,8 @@ def check_number(value, name: str, kind=int, least=1, most=math.inf, optional=Fa
 
 
 def check_choice(value, name: str, choices: tuple) -> None:
-    """Check that a parameter is one of some strings, or a bool."""
-    if not isinstance(value, (str, bool, np.bool_)) or value not in choices:
+    """Check that a parameter is one of some strings, or a bool or None."""
+    if not isinstance(value, (str, bool, np.bool_, type(None))) or value not in choices:
         raise ValueError(f"{name}={value!r} is unknown; pass one of {choices}.")
 
 
@@ -454,7 +479,8 @@ def check_features(X, n_features: int | None = None, name: str = "X") -> np.ndar
     kernels.py has a shorter one, because each file works alone.
     """
     if hasattr(X, "toarray"):
-        raise TypeError(f"{name} is a sparse {type(X).__name__}; pass {name}.toarray().")
+        way = f"pass {name}.toarray() in chunks, or the features of sklearn's TruncatedSVD"
+        raise TypeError(f"{name} is a sparse {type(X).__name__}; {way}.")
     given = np.asarray(X)
     if given.dtype.kind not in "buif":
         # Here and below are the words that scikit-learn's checks look for.
@@ -538,7 +564,7 @@ class State(SimpleNamespace):
     form = None  # of the labels: the kind of their dtype, and the number of columns of 0/1 or 0
     classes = None  # all labels, if they were known at the first call
     n_seen = 0
-    waiting = ()  # pairs (X, y) that wait for the end of the warm-up, or of an update
+    waiting = ()  # tuples (X, y), or (X, y, weights), that wait for a warm-up or update to end
     n_waiting = 0  # samples in them
     maps = None  # the fitted feature maps; None during the warm-up, [] if there are none
     n_mapped = None  # features that they make
@@ -643,7 +669,7 @@ class OnlineHasher:
 
     # The stream.
 
-    def partial_fit(self, X, y=None, classes=None):
+    def partial_fit(self, X, y=None, classes=None, sample_weight=None):
         """Learn from these samples, in order, in one pass.
 
         Parameters
@@ -652,22 +678,24 @@ class OnlineHasher:
         y : (n,) integers or strings, or (n, L) 0/1 with at least one 1 per row
         classes : (n_classes,) labels, optional
             All labels of the stream, if they are known at the first call. Others may still come.
+        sample_weight : (n,) numbers of at least 0, optional
+            How much each sample counts, by default 1. Only methods with `class_weight` take it.
         """
-        return self._advance(self._state, X, y, classes, is_last=False)
+        return self._advance(self._state, X, y, classes, sample_weight, is_last=False)
 
-    def fit(self, X, y=None):
+    def fit(self, X, y=None, sample_weight=None):
         """Forget everything, then learn from these samples in one pass.
 
         Their labels are all there are, as if given as `classes`. An incomplete batch or warm-up at
         the end is learned from too.
         """
-        return self._advance(None, X, y, None, is_last=True)
+        return self._advance(None, X, y, None, sample_weight, is_last=True)
 
     def fit_transform(self, X, y=None) -> np.ndarray:
         """Call `fit`, then `transform` on the same samples."""
         return self.fit(X, y).transform(X)
 
-    def _advance(self, state: State | None, X, y, classes, is_last: bool):
+    def _advance(self, state: State | None, X, y, classes, sample_weight, is_last: bool):
         """Check the input, add the samples that wait, fit the maps, learn, replace the state."""
         is_first = state is None
         if is_first:
@@ -679,17 +707,18 @@ class OnlineHasher:
             X = check_features(X, state.n_features)
             state = State(**vars(state))
         y = self._check_y(state, y, classes, len(X))
+        samples = (X, y, *self._check_weights(sample_weight, len(X)))
         if is_last and y.ndim == 1:
             state.classes = np.unique(y[_distinct(y)[0]])
         state.n_seen += len(X)
         state.n_waiting += len(X)
-        state.waiting = (*state.waiting, (X, y))
+        state.waiting = (*state.waiting, samples)
         if is_last or state.n_waiting >= (
             state.n_warmup if state.maps is None else self._update_size
         ):
             self._learn_waiting(state, is_last)
         else:  # the caller's arrays may change
-            state.waiting = (*state.waiting[:-1], (X.copy(), y.copy()))
+            state.waiting = (*state.waiting[:-1], tuple(a.copy() for a in samples))
         if is_first and isinstance(self.random_state, np.random.Generator):
             self.random_state.integers(2**63)  # the seed is taken from it now that all went well
         self._state = state
@@ -697,14 +726,15 @@ class OnlineHasher:
 
     def _learn_waiting(self, state: State, is_last: bool) -> None:
         """Learn from the samples that wait: from all if they are the last, else whole updates."""
-        X, y = state.waiting[0]
+        samples = state.waiting[0]
         if len(state.waiting) > 1:
-            X, y = map(np.concatenate, zip(*state.waiting, strict=True))
+            samples = tuple(map(np.concatenate, zip(*state.waiting, strict=True)))
+        X, *labels = samples
         if state.maps is None:
             self._fit_maps(state, X[: state.n_warmup])
         size = self._update_size
         n = len(X) if is_last else len(X) - len(X) % size
-        state.waiting = ((X[n:].copy(), y[n:].copy()),) if n < len(X) else ()
+        state.waiting = (tuple(a[n:].copy() for a in samples),) if n < len(X) else ()
         state.n_waiting = len(X) - n
         n_rows = max(1, BLOCK_ROWS // size) * size  # bounds the memory for features
         for start in range(0, n, n_rows):
@@ -712,7 +742,7 @@ class OnlineHasher:
             Z = self._features(state, X[rows])
             if not Z.flags.writeable:
                 Z = Z.copy()  # loops would be compiled again for a read-only array
-            self._learn(state, Z, y[rows])
+            self._learn(state, Z, *(a[rows] for a in labels))
 
     def close(self):
         """Learn from an incomplete batch or warm-up now, as `fit` does at its end."""
@@ -763,6 +793,12 @@ class OnlineHasher:
                 reason = f"classes {classes.tolist()} are unlike y, or those of the first call"
                 raise ValueError(f"{reason}; pass the same, or none for a 0/1 matrix.")
         return y
+
+    def _check_weights(self, sample_weight, n_samples: int) -> tuple:
+        """Return nothing; methods that weigh their samples return the weights."""
+        if sample_weight is not None:
+            raise TypeError(f"{type(self).__name__} weighs no samples; leave sample_weight out.")
+        return ()
 
     def _fit_maps(self, state: State, X: np.ndarray) -> None:
         """Fit copies of the feature maps on the samples of the warm-up, then start the method."""
@@ -885,7 +921,8 @@ class OnlineHasher:
         arrays = {"format": np.array(f"{FORMAT} {type(self).__name__}")}
         arrays["head"] = np.array(json.dumps(head, default=lambda number: number.item()))
         if state.waiting:
-            arrays["X"], arrays["y"] = map(np.concatenate, zip(*state.waiting, strict=True))
+            columns = map(np.concatenate, zip(*state.waiting, strict=True))
+            arrays |= zip(("X", "y", "sample_weight"), columns, strict=False)
         for i, part in enumerate(maps):
             if not hasattr(part, "get_state"):
                 raise TypeError(f"feature_map {part!r} has no get_state; pass a map such as RBF().")
@@ -950,12 +987,12 @@ class OnlineHasher:
             shape = (max(2, self._least_warmup), state.n_features)
             self._begin(state, np.random.default_rng(0).normal(size=shape).astype(np.float32))
             self._fill(state, learned)
-        X, y = arrays.pop("X", ()), arrays.pop("y", None)
-        state.n_seen = head["n_seen"] - len(X)
+        waiting = {name: arrays.pop(name) for name in ("X", "y", "sample_weight") if name in arrays}
+        state.n_seen = head["n_seen"] - len(waiting.get("X", ()))
         if state.n_seen and not learned:
             raise ValueError("it lacks what was learned")
-        if len(X):
-            self.partial_fit(X, y)  # these samples wait again
+        if waiting:
+            self.partial_fit(**waiting)  # these samples wait again
         if arrays:
             raise ValueError(f"it holds {min(arrays)}, which is unknown")
 
@@ -1056,11 +1093,56 @@ class CodebookHasher(OnlineHasher):
         state.book._given = {target.tobytes() for target in targets[: len(state.book.columns)]}
 
 
+class WeightedHasher(CodebookHasher):
+    """Base class of the methods whose samples have weights: those of the caller, and of classes.
+
+    A method has the parameter `class_weight` and keeps `counts`, the samples of every label. Its
+    `_learn` gets the caller's weights too, and calls `_weights`.
+    """
+
+    def _check_params(self) -> None:
+        super()._check_params()
+        check_choice(self.class_weight, "class_weight", (None, "balanced"))
+
+    def _check_weights(self, sample_weight, n_samples: int) -> tuple:
+        if sample_weight is None:
+            return (np.ones(n_samples, np.float32),)
+        weights = np.asarray(sample_weight)
+        if weights.shape != (n_samples,) or weights.dtype.kind not in "buif":
+            given = f"sample_weight is {weights.dtype} of shape {weights.shape}"
+            raise ValueError(f"{given}; pass a number for each of the {n_samples} samples.")
+        is_wrong = ~((weights >= 0) & (weights <= 1e15))  # NaN is wrong too
+        if is_wrong.any():
+            given = f"sample_weight[{is_wrong.argmax()}] is {weights[is_wrong.argmax()]}"
+            raise ValueError(f"{given}; pass numbers from 0 to 1e15, and 0 to ignore a sample.")
+        return (weights.astype(np.float32),)
+
+    def _weights(self, state: State, y: np.ndarray, rows: np.ndarray, given: np.ndarray):
+        """Return the weights of the samples, (n,) float32, and count their labels.
+
+        The loop takes the samples in order, so weights do not depend on how a stream is cut.
+        """
+        if self.class_weight is None:
+            return given
+        labels, ends = rows, np.arange(1, len(y) + 1)
+        if y.ndim == 2:
+            labels, ends = np.nonzero(y)[1], np.count_nonzero(y, axis=1).cumsum()
+        n_new = max(0, int(labels.max()) + 1 - len(state.counts))
+        state.counts = np.pad(state.counts, (0, n_new))  # a copy, if there is no new label too
+        weights = given.copy()
+        _balance(labels, ends, state.counts, weights)
+        return weights
+
+    def _fill(self, state: State, arrays: dict[str, np.ndarray]) -> None:
+        super()._fill(state, arrays)
+        check_number(int(min(state.counts, default=0)), "counts", least=0)
+
+
 # ---- the method ----------------------------------------------------------------------------------
 
 
 @dataclass(eq=False)
-class HMOH(CodebookHasher):
+class HMOH(WeightedHasher):
     """Hadamard Matrix Guided Online Hashing.
 
     Parameters
@@ -1089,6 +1171,10 @@ class HMOH(CodebookHasher):
         zero.
     n_classes : int, optional
         Number of labels, if it is known and ``classes`` are not.
+    class_weight : {None, "balanced"}
+        "balanced" is ours: samples of rare classes count more, min(10, N / (L n_j)) for the n_j-th
+        sample of class j, the N-th of the stream, when L classes have been seen. Of several labels
+        it is the mean. The paper weighs all samples equally.
     warmup : int, optional
         Samples that the maps are fitted on, by default the largest ``n_warmup`` among them.
     n_threads : int, optional
@@ -1128,11 +1214,12 @@ class HMOH(CodebookHasher):
     batch_size: int = 1
     learning_rate: float = 1.0
     n_classes: int | None = None
+    class_weight: str | None = None
     warmup: int | None = None
     n_threads: int | None = None
     random_state: int | np.random.Generator | None = None
 
-    _saved = ("W", "V", "S", "steps")
+    _saved = ("W", "V", "S", "steps", "counts")
 
     @property
     def _update_size(self) -> int:
@@ -1156,6 +1243,7 @@ class HMOH(CodebookHasher):
         state.V = np.zeros(shape, np.float32)
         state.S = np.zeros(shape, np.float64)
         state.steps = np.zeros(1, np.int64)
+        state.counts = np.zeros(0, np.int64)
         state.functions = None  # (n_bits, m) float32, from when they are first asked for
         self._own(state)
         # The numbers that the comment above `_perceptron` calls n, g^-age - 1 and g^run.
@@ -1174,8 +1262,9 @@ class HMOH(CodebookHasher):
         super()._fill(state, arrays)
         check_number(int(state.steps[0]), "steps", least=0, most=NEVER)
 
-    def _learn(self, state: State, Z: np.ndarray, y: np.ndarray) -> None:
+    def _learn(self, state: State, Z: np.ndarray, y: np.ndarray, given: np.ndarray) -> None:
         rows = self._target_rows(state, y)
+        weights = self._weights(state, y, rows, given)
         before = self._state
         is_shared = before is not None and vars(before).get("steps") is state.steps
         in_place = is_shared and len(Z) <= FEW_ROWS
@@ -1183,7 +1272,7 @@ class HMOH(CodebookHasher):
             self._own(state)
         state.functions = None
         t = int(state.steps[0])
-        samples = (Z, rows, state.book.table, self._update_size, t)
+        samples = (Z, rows, weights, state.book.table, self._update_size, t)
         arrays = (state.W, state.V, state.S, *state.forgetting, state.steps)
         learn = partial(_perceptron, *samples, *arrays)
         if in_place:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hmoh import CodebookHasher, NotFittedError, State, check_number
+from hmoh import CodebookHasher, NotFittedError, State, WeightedHasher, check_number
 
 __all__ = ["HadamardRidge"]
 
@@ -18,17 +18,19 @@ BLOCK = 512  # samples that enter the sums together
 
 
 @dataclass(eq=False)
-class HadamardRidge(CodebookHasher):
+class HadamardRidge(WeightedHasher):
     """Ridge regression to the target codes of HMOH, from sums over the stream.
 
     Let z_i be the m features of sample i, and c_i the target code of its label, or set of labels.
-    The hash functions W (m x r) minimise
+    With a weight a_i, by default 1, the hash functions W (m x r) minimise
 
-        sum_i ||W^T z_i - c_i||^2 + lambda ||W||^2,    lambda = ridge trace(G) / m ,
+        sum_i a_i ||W^T z_i - c_i||^2 + lambda ||W||^2,    lambda = ridge trace(G) / m ,
 
     so W solves the normal equations
 
-        (G + lambda I) W = S^T C,    G = sum_i z_i z_i^T,    S_k = the sum of z_i with target C_k .
+        (G + lambda I) W = S^T C,    G = sum_i a_i z_i z_i^T ,
+
+    where S_k is the sum of a_i z_i over the samples with target C_k.
 
     The effect of `ridge` depends neither on the length of the stream nor on the scale of the
     features. G and S depend neither on the codes nor on the order of the samples, so `recoded`
@@ -52,7 +54,7 @@ class HadamardRidge(CodebookHasher):
     memory : int, optional
         By default all samples count alike. With n they do up to sample n; from then on G becomes
         (1 - 1/n) G + z z^T with every sample, and S likewise, as the average of `HMOH` forgets.
-    n_bits, feature_map, codebook, n_classes, warmup, random_state
+    n_bits, feature_map, codebook, n_classes, class_weight, warmup, random_state
         As in `HMOH`.
 
     Examples
@@ -72,11 +74,12 @@ class HadamardRidge(CodebookHasher):
     memory: int | None = None
     codebook: str = "random"
     n_classes: int | None = None
+    class_weight: str | None = None
     warmup: int | None = None
     random_state: int | np.random.Generator | None = None
 
     _update_size = BLOCK
-    _saved = ("gram", "sums", "n_learned")
+    _saved = ("gram", "sums", "n_learned", "counts")
 
     def _check_params(self) -> None:
         super()._check_params()
@@ -88,6 +91,7 @@ class HadamardRidge(CodebookHasher):
         state.gram = np.zeros((Z.shape[1], Z.shape[1]))  # G
         state.sums = np.zeros((0, Z.shape[1]))  # S, without rows for the newest targets
         state.n_learned = 0
+        state.counts = np.zeros(0, np.int64)
         state.solution = {}  # W, once it was asked for; later states share it until the next block
 
     def _all_sums(self, state: State) -> np.ndarray:
@@ -95,22 +99,25 @@ class HadamardRidge(CodebookHasher):
         n_new = len(state.book.rows) - len(state.sums)
         return np.pad(state.sums, ((0, n_new), (0, 0)))
 
-    def _learn(self, state: State, Z: np.ndarray, y: np.ndarray) -> None:
+    def _learn(self, state: State, Z: np.ndarray, y: np.ndarray, given: np.ndarray) -> None:
         rows = self._target_rows(state, y)
+        weights = self._weights(state, y, rows, given).astype(np.float64)
         gram = state.gram.copy()
         sums = self._all_sums(state)
         for start in range(0, len(Z), BLOCK):
             z = Z[start : start + BLOCK].astype(np.float64)  # (block, m)
             targets, index = np.unique(rows[start : start + BLOCK], return_inverse=True)
             member = (index == np.arange(len(targets))[:, None]).astype(np.float64)
+            weight = weights[start : start + BLOCK]
             if self.memory is not None:
                 # Forgetting begins at sample `memory`, so ages count from there on.
                 position = np.maximum(state.n_learned + np.arange(len(z) + 1), self.memory)
-                weight = (1 - 1 / self.memory) ** (position[-1] - position).astype(np.float64)
-                gram *= weight[0]
-                sums *= weight[0]
-                z *= np.sqrt(weight[1:, None])
-                member *= np.sqrt(weight[1:])
+                keep = (1 - 1 / self.memory) ** (position[-1] - position).astype(np.float64)
+                gram *= keep[0]
+                sums *= keep[0]
+                weight = weight * keep[1:]
+            z *= np.sqrt(weight[:, None])
+            member *= np.sqrt(weight)
             # A product of a matrix with its own transpose takes half the time of another one.
             gram += z.T @ z
             sums[targets] += member @ z
@@ -233,6 +240,7 @@ def _check_mergeable(ours: State, theirs: State) -> None:
     checks = [
         (a == b, f"the parameters are {a} and {b}", "pass the same to both"),
         (a["memory"] is None, "memory depends on the order of a stream", "leave it out"),
+        (a["class_weight"] is None, "class_weight depends on it too", "pass sample_weight"),
         (ours.form == theirs.form, f"labels are {ours.form} and {theirs.form}", "pass one form"),
         (shapes[0] == shapes[1], f"features are {shapes}", "pass the same to both"),
         (same_maps, "their maps were fitted on different samples", "create both by blank()"),

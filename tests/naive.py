@@ -249,12 +249,24 @@ def dots(Z, i, W, k, f):
         f[q] = sum(float(z) * float(w) for z, w in zip(Z[i], W[k + q], strict=True))
 
 
-def perceptron_steps(Z, y, C, batch=1):
+def balance(labels, ends, counts, a):
+    """Multiply weights by min(10, N / (L n_j)), its mean over the labels j of a sample."""
+    starts = [0, *ends[:-1]]
+    for i, (start, end) in enumerate(zip(starts, ends, strict=True)):
+        own = list(labels[start:end])
+        for j in own:
+            counts[j] += 1
+        seen = [n for n in counts if n > 0]
+        a[i] *= min(10, sum(sum(seen) / (len(seen) * counts[j]) for j in own) / len(own))
+
+
+def perceptron_steps(Z, y, C, batch=1, a=None):
     """Yield the rows of a batch, and W (n_bits, m) after the step.
 
-    There is one step per batch, with the W from before it.
+    There is one step per batch, with the W from before it. Sample i has the weight a[i].
     """
     Z = np.asarray(Z, np.float64)
+    a = np.ones(len(Z)) if a is None else a
     W = np.zeros((C.shape[1], Z.shape[1]))
     for start in range(0, len(Z), batch):
         rows = range(start, min(start + batch, len(Z)))
@@ -262,17 +274,17 @@ def perceptron_steps(Z, y, C, batch=1):
         for i in rows:
             for k, c in enumerate(C[y[i]].tolist()):
                 if sign(before[k] @ Z[i]) != c:
-                    W[k] += c * Z[i]
+                    W[k] += a[i] * c * Z[i]
         yield rows, W.copy()
 
 
-def perceptron(Z, y, C, batch=1, memory=None):
+def perceptron(Z, y, C, batch=1, memory=None, a=None):
     """Return W and the average of W over the steps, both (n_bits, m).
 
     With a memory of n, the average forgets from step n on.
     """
     n_steps = 0
-    for _, W in perceptron_steps(Z, y, C, batch):
+    for _, W in perceptron_steps(Z, y, C, batch, a):
         n_steps += 1
         if n_steps == 1:
             total = np.zeros_like(W)

@@ -113,10 +113,11 @@ def run_loop(Z, y, C, batch=1, cuts=(), tiles=((0, 32),)):
     sums = [np.zeros((32, Z.shape[1]), kind) for kind in ("f4", "f4", "f8")]
     steps = np.zeros(1, np.int64)
     growth = np.expm1(-np.arange(10) * np.log(1 - 1 / 45)).astype(np.float32)
+    a = np.linspace(0.5, 2, len(Z), dtype=np.float32)
     for start, stop in itertools.pairwise([0, *cuts, len(Z)]):
         t = int(steps[0])
         for first, last in tiles:
-            samples = (Z[start:stop], y[start:stop], C, batch, t)
+            samples = (Z[start:stop], y[start:stop], a[start:stop], C, batch, t)
             hmoh._perceptron(*samples, *sums, 45, growth, (1 - 1 / 45) ** 10, steps, first, last)
         assert steps[0] == t + -(-(stop - start) // batch)
     return sums

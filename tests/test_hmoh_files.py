@@ -99,7 +99,7 @@ def test_learning_goes_on_from_a_file_exactly_where_it_stopped(name, n, tmp_path
 
 def test_a_loaded_model_has_the_same_parameters_and_can_start_again(tmp_path):
     X, y = stream()
-    model = HMOH(9, RBF(8, 3.0, True), "ordered", True, 50, 2, 0.5, 7, 20, 1, 5).fit(X, y)
+    model = HMOH(9, RBF(8, 3.0, True), "ordered", True, 50, 2, 0.5, 7, None, 20, 1, 5).fit(X, y)
     model.save(str(tmp_path / "model"))
     assert os.listdir(tmp_path) == ["model"]  # a file keeps its name
     loaded = HMOH.load(tmp_path / "model", feature_map=RBF())

@@ -303,6 +303,8 @@ DECLARED = {
     "check_estimators_unfitted": "NotFittedError is not scikit-learn's class",
     "check_n_features_in_after_fitting": "it compares words",
     "check_estimators_empty_data_messages": "it compares words",
+    "check_sample_weight_equivalence_on_dense_data": "a repeated sample is two steps of a stream",
+    "check_all_zero_sample_weights_error": "samples that count may follow",
 }
 
 
@@ -321,11 +323,11 @@ def test_parameters_are_only_stored():
     for name in HMOH().get_params():
         assert getattr(HMOH(**{name: marker}), name) is marker
     assert " ".join(HMOH().get_params()) == (
-        "n_bits feature_map codebook ensemble memory batch_size learning_rate n_classes warmup"
-        " n_threads random_state"
+        "n_bits feature_map codebook ensemble memory batch_size learning_rate n_classes"
+        " class_weight warmup n_threads random_state"
     )
     maps = [UnitLength(), RBF(7, center=True)]
-    model = HMOH(9, maps, "spread", True, 50, 2, 0.5, 7, 20, 1, 5)
+    model = HMOH(9, maps, "spread", True, 50, 2, 0.5, 7, None, 20, 1, 5)
     assert repr(eval(repr(model))) == repr(model)
 
 

@@ -1,0 +1,168 @@
+"""Weights of classes and of samples, for HMOH and HadamardRidge."""
+
+import naive
+import numpy as np
+import pytest
+from helpers import (
+    assert_helpful,
+    assert_same_state,
+    either_stream,
+    feed,
+    quick,
+    stream,
+    target_rows,
+)
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.linear_model import Ridge
+
+import hmoh
+from baselines import HCOH, LSH
+from hmoh import HMOH
+from kernels import UnitLength
+from ridge import HadamardRidge
+
+RNG = np.random.default_rng(0)
+METHODS = HMOH, HadamardRidge
+
+
+def balanced(y):
+    """Return the weights that a stream of labels gets, by definition."""
+    labels = [np.flatnonzero(row).tolist() if y.ndim == 2 else [row] for row in y]
+    a = np.ones(len(y))
+    counts = np.zeros(int(max(map(max, labels))) + 1, int)
+    naive.balance(np.concatenate(labels), np.cumsum([len(x) for x in labels]), counts, a)
+    return a
+
+
+@pytest.mark.parametrize("multi", [False, True])
+def test_the_weights_of_classes_agree_with_naive(multi):
+    counts = RNG.integers(3, size=6)
+    sizes = RNG.integers(1, 4, size=40) if multi else np.ones(40, int)
+    labels = np.concatenate([RNG.choice(6, size=n, replace=False) for n in sizes])
+    given = RNG.random(40).astype(np.float32)
+    ours, twin, our_counts, twin_counts = given.copy(), given.copy(), counts.copy(), counts.copy()
+    hmoh._balance(labels, sizes.cumsum(), our_counts, ours)
+    naive.balance(labels, sizes.cumsum(), twin_counts, twin)
+    assert_allclose(ours, twin, rtol=1e-6)
+    assert_array_equal(our_counts, twin_counts)
+
+
+def test_a_class_that_comes_late_is_capped_and_the_first_sample_weighs_one():
+    a = balanced(np.array([0] * 99 + [1]))
+    assert a[0] == a[1] == 1
+    assert a[-1] == hmoh.MOST_WEIGHT
+
+
+@pytest.mark.parametrize("multi", [False, True])
+@pytest.mark.parametrize("batch_size", [1, 7])
+def test_hmoh_with_weights_agrees_with_naive(batch_size, multi):
+    X, y = either_stream(multi, n=90)
+    given = RNG.integers(4, size=90) / 2
+    for params, a in (({}, given), ({"class_weight": "balanced"}, given * balanced(y))):
+        model = HMOH(5, batch_size=batch_size, random_state=0, **params)
+        model.fit(X, y, sample_weight=given)
+        _, expected = naive.perceptron(X, *target_rows(model, y), batch_size, a=a)
+        assert_allclose(model.weights_, expected.T, rtol=1e-5, atol=1e-5 * abs(expected).max())
+
+
+@pytest.mark.parametrize("multi", [False, True])
+def test_the_ridge_with_weights_is_that_of_scikit_learn(multi):
+    X, y = either_stream(multi, n=90)
+    given = RNG.integers(4, size=90) / 2
+    model = HadamardRidge(5, class_weight="balanced", random_state=0).fit(X, y, given)
+    rows, C = target_rows(model, y)
+    a = given * balanced(y)
+    penalty = model.ridge * np.sum(a * np.square(X.astype(float)).sum(axis=1)) / X.shape[1]
+    oracle = Ridge(penalty, fit_intercept=False).fit(X.astype(float), C[rows], a)
+    assert_allclose(model.weights_.T, oracle.coef_, rtol=1e-4, atol=1e-5)
+
+
+@quick
+@given(
+    cuts=st.sets(st.integers(1, 59)),
+    method=st.sampled_from(METHODS),
+    multi=st.booleans(),
+    is_warm=st.booleans(),
+)
+def test_weights_do_not_depend_on_the_cuts_nor_on_a_file_between(cuts, method, multi, is_warm):
+    X, y = either_stream(multi)
+    a = RNG.random(60)
+    settings = {"class_weight": "balanced", "random_state": 0}
+    settings |= {} if is_warm else {"feature_map": UnitLength(), "warmup": 40}
+    whole = method(8, **settings).partial_fit(X, y, sample_weight=a)
+    model = method(8, **settings)
+    for start, stop in zip([0, *sorted(cuts)], [*sorted(cuts), 60], strict=True):
+        model.partial_fit(X[start:stop], y[start:stop], sample_weight=a[start:stop])
+    if is_warm:
+        assert_same_state(whole, model)
+    assert model.n_seen_ == 60
+    assert_allclose(model.weights_, whole.weights_, rtol=1e-3, atol=1e-5)
+
+
+@pytest.mark.parametrize("params", [{}, {"feature_map": UnitLength(), "warmup": 50}])
+@pytest.mark.parametrize("method", METHODS)
+def test_a_loaded_model_continues_with_its_counts_and_waiting_weights(method, params, tmp_path):
+    X, y = stream()
+    a = RNG.random(60)
+    model = method(8, class_weight="balanced", random_state=0, **params)
+    model.partial_fit(X[:45], y[:45], sample_weight=a[:45]).save(tmp_path / "model.npz")
+    loaded = method.load(tmp_path / "model.npz", feature_map=params.get("feature_map"))
+    for each in (model, loaded):
+        each.partial_fit(X[45:], y[45:], sample_weight=a[45:])
+    assert_same_state(model, loaded)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_weights_of_one_change_nothing_and_of_zero_only_advance_the_stream(method):
+    X, y = stream()
+    plain = method(8, random_state=0).fit(X, y)
+    assert_same_state(plain, method(8, random_state=0).fit(X, y, sample_weight=np.ones(60)))
+    settings = {"ensemble": False} if method is HMOH else {}
+    short = method(8, random_state=0, **settings).fit(X[::2], y[::2])
+    model = method(8, random_state=0, **settings).fit(X, y, np.arange(60) % 2 == 0)
+    assert model.n_seen_ == 60
+    assert_allclose(model.weights_, short.weights_, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "weights", [[1.0] * 59, [[1.0]] * 60, [-1] + [1] * 59, [np.nan] * 60, [np.inf] * 60, ["1"] * 60]
+)
+@pytest.mark.parametrize("method", METHODS)
+def test_wrong_weights_are_explained_and_change_nothing(method, weights):
+    X, y = stream()
+    model = method(8, class_weight="balanced", random_state=0).partial_fit(X, y)
+    same = method(8, class_weight="balanced", random_state=0).partial_fit(X, y)
+    for call in (model.partial_fit, model.fit):
+        with pytest.raises(ValueError) as caught:
+            call(X, y, sample_weight=weights)
+        assert_helpful(caught.value, "sample_weight")
+    assert_same_state(same, model)
+
+
+def test_what_weights_cannot_do_is_an_error():
+    X, y = stream()
+    for method in (LSH, HCOH):
+        with pytest.raises(TypeError, match="sample_weight"):
+            method(8).partial_fit(X, y, sample_weight=np.ones(60))
+    with pytest.raises(ValueError, match="class_weight"):
+        HMOH(8, class_weight="rare").fit(X, y)
+    a, b = (HadamardRidge(8, class_weight="balanced", random_state=0).fit(X, y) for _ in range(2))
+    with pytest.raises(ValueError, match="class_weight"):
+        a.merge(b)
+    counts = a.recoded(n_bits=16)._state.counts
+    assert_array_equal(counts, np.bincount(y))
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_balanced_weights_serve_a_rare_class(method):
+    rng = np.random.default_rng(1)
+    y = np.where(rng.random(3000) < 0.01, 0, rng.integers(1, 5, size=3000))
+    X = rng.normal(size=(5, 6))[y] + rng.normal(size=(3000, 6))
+    right = []
+    for weight in (None, "balanced"):
+        model = feed(method(8, class_weight=weight, random_state=0), X, y, [1000])
+        values = model.decision_function(X[y == 0])
+        right.append(((values > 0) == (model.targets_[0] > 0)).mean())
+    assert right[1] > right[0] + 0.05
