@@ -1,8 +1,7 @@
 """What a practitioner would try first instead of codes of this toolkit, on the protocol's splits.
 
-Logistic regression, PCA, ITQ and LDA learn from the features of HMOH and HadamardRidge, and search
-for the same queries. An item is a packed code, searched by Hamming distance, or a vector, searched
-by cosine.
+All learn from the same features of the same stream. An item is a packed code, searched by Hamming
+distance, or a vector, searched by cosine.
 
     records = compare(["mnist"], seeds=[0])  # mAP, bytes per item, CPU seconds of learning
 """
@@ -25,6 +24,7 @@ from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.multiclass import OneVsRestClassifier
+from sklearn.preprocessing import normalize
 from tqdm import tqdm
 
 from baselines import LSH
@@ -37,7 +37,6 @@ from study.evaluation import headline, mean_ap
 from study.features import prepare
 from study.recipes import recipes
 from study.records import code_version, run_key, write_atomically
-from study.training import compile_method
 
 __all__ = ["compare", "cosine_ap", "fit_rivals", "itq"]
 
@@ -51,7 +50,7 @@ def itq(V: np.ndarray, seed: int) -> np.ndarray:
     """Return a rotation R that brings centred rows V near to their signs.
 
     The signs B of V R, and the rotation that is best for them, alternate from a random start:
-    R = U W^T with V^T B = U S W^T (Gong and Lazebnik, CVPR 2011, Sec. 2.2).
+    R = U W^T with V^T B = U S W^T (Gong and Lazebnik, CVPR 2011).
     """
     R = np.linalg.qr(np.random.default_rng(seed).normal(size=(V.shape[1], V.shape[1])))[0]
     for _ in range(N_ITERATIONS):
@@ -66,24 +65,15 @@ def fit_rivals(
     """Learn from a stream; yield the name, bytes per item, CPU seconds and encoder of each method.
 
     Where rows have several labels, logistic regression learns each label against the rest, and LDA
-    takes a row once for each of its labels.
-
-    Parameters
-    ----------
-    X : (n, d) float32
-    y : (n,) integers, or (n, L) 0/1
-    seed : int
-    supervised : bool
-        Leave out LDA, which is slow with thousands of features, and what learns without labels.
+    takes a row once for each of its labels. ``supervised`` leaves out LDA, which is slow with
+    thousands of features, and what learns without labels.
     """
     n_bytes = N_BITS // 8
-    begin = time.process_time()
-    hmoh = HMOH(N_BITS, codebook="spread", random_state=seed).fit(X, y)
-    yield "HMOH", n_bytes, time.process_time() - begin, hmoh.transform
-    begin = time.process_time()
-    ridge = HadamardRidge(N_BITS, codebook="spread", ridge=0.001, random_state=seed).fit(X, y)
-    ridge.transform(X[:1])  # solves the equations
-    yield "HadamardRidge", n_bytes, time.process_time() - begin, ridge.transform
+    for make, settings in ((HMOH, {}), (HadamardRidge, {"ridge": 0.001})):
+        begin = time.process_time()
+        model = make(N_BITS, codebook="spread", random_state=seed, **settings).fit(X, y)
+        model.transform(X[:1])  # here the ridge solves its equations
+        yield make.__name__, n_bytes, time.process_time() - begin, model.transform
 
     begin = time.process_time()
     logistic = LogisticRegression(C=10, max_iter=N_ITERATIONS)
@@ -111,15 +101,14 @@ def fit_rivals(
     seconds = time.process_time() - begin
     yield "PCA, signs", n_bytes, seconds, lambda Z: pack(pca.transform(Z) > 0)
     yield "PCA, floats", 4 * N_BITS, seconds, pca.transform
+    begin = time.process_time() - seconds
     R = itq(pca.transform(X), seed)
-    seconds = time.process_time() - begin
-    yield "ITQ", n_bytes, seconds, lambda Z: pack(pca.transform(Z) @ R > 0)
+    yield "ITQ", n_bytes, time.process_time() - begin, lambda Z: pack(pca.transform(Z) @ R > 0)
     begin = time.process_time()
     rows, labels = (np.arange(len(y)), y) if y.ndim == 1 else np.nonzero(y)
     # Some pixels are constant, so LDA needs a little shrinkage.
     lda = LinearDiscriminantAnalysis(solver="eigen", shrinkage=0.001).fit(X[rows], labels)
-    n_numbers = lda.transform(X[:1]).shape[1]
-    yield "LDA, floats", 4 * n_numbers, time.process_time() - begin, lda.transform
+    yield "LDA, floats", 4 * min(L - 1, X.shape[1]), time.process_time() - begin, lda.transform
 
 
 def cosine_ap(Q: np.ndarray, D: np.ndarray, y: np.ndarray, db_y: np.ndarray, metric="mAP"):
@@ -127,8 +116,7 @@ def cosine_ap(Q: np.ndarray, D: np.ndarray, y: np.ndarray, db_y: np.ndarray, met
 
     It is the expectation over all orders of ties, as for codes, and nan for a query without one.
     """
-    Q, D = (A / np.maximum(np.linalg.norm(A, axis=1, keepdims=True), 1e-30) for A in (Q, D))
-    Q, D = Q.astype(np.float32), D.astype(np.float32)
+    Q, D = (normalize(A).astype(np.float32) for A in (Q, D))  # a row of zeros stays zero
     found = []
     for part in np.array_split(np.arange(len(Q)), -(-len(Q) * len(D) // BLOCK_CELLS)):
         shared = share_label(y[part], db_y)
@@ -177,8 +165,6 @@ def _run(job: dict, code: str) -> list[dict]:
     _, parts = prepare(model, data, split, seed)
     n = 1500 if protocol.PROFILE == "quick" else None
     (X, y), (D, db_y), (Q, query_y) = ((part.X[:n], part.y[:n]) for part in parts[:3])
-    for method in ("HMOH", "HadamardRidge"):
-        compile_method(method, published=False)
     records = []
     for method, n_bytes, seconds, encode in fit_rivals(X, y, seed, features != "unit rows"):
         codes, db_codes = encode(Q), encode(D)
@@ -187,8 +173,8 @@ def _run(job: dict, code: str) -> list[dict]:
             value = mean_ap(histogram, metric)
         else:
             value = float(np.nanmean(cosine_ap(codes, db_codes, query_y, db_y, metric)))
-        found = {"method": method, "bytes": n_bytes, "seconds": seconds, metric: value}
-        records.append(job | found | {"role": data.role, "label": f"{method}, {features}"})
+        record = job | {"role": data.role, "method": method, "label": f"{method}, {features}"}
+        records.append(record | {"bytes": n_bytes, "seconds": seconds, metric: value})
     write_atomically(path, json.dumps(records))
     return records
 
@@ -202,13 +188,13 @@ def compare(
 ) -> list[dict]:
     """Return a record of each method on all sets, seeds and features; finished runs are kept.
 
-    The features are those of `recipes` with so many anchors, and the split is as in `protocol.run`.
-    The quick profile takes at most 1,500 rows of stream, database and queries.
+    Features and anchors are those of `recipes`, and splits those of `protocol.run`. The quick
+    profile takes at most 1,500 rows of stream, database and queries.
     """
     code = code_version(protocol.ROOT) + hashlib.sha256(Path(__file__).read_bytes()).hexdigest()
-    names = ("dataset", "seed", "features", "split", "n_anchors")
-    cases = itertools.product(sets, seeds, features, [split], [n_anchors])
-    jobs = [delayed(_run)(dict(zip(names, case, strict=True)), code) for case in cases]
+    jobs = []
+    for name, seed, kind in itertools.product(sets, seeds, features):
+        job = {"dataset": name, "seed": seed, "features": kind, "split": split}
+        jobs.append(delayed(_run)(job | {"n_anchors": n_anchors}, code))
     pool = Parallel(n_jobs=-1 if protocol.PROFILE == "paper" else 1, return_as="generator")
-    bar = {"total": len(jobs), "desc": f"rivals, {split}", "leave": False}
-    return [record for records in tqdm(pool(jobs), **bar) for record in records]
+    return list(itertools.chain.from_iterable(tqdm(pool(jobs), total=len(jobs), leave=False)))
