@@ -5,9 +5,9 @@ PY := .venv/bin/python
 # One worker for each core; tests of one file stay together, because they share what they computed.
 PARALLEL := -n auto --maxprocesses 4 --dist loadfile
 # The tests of compiled loops and their twins, which run with the JIT off too.
-LOOPS := $(addprefix tests/test_,$(addsuffix .py,hmoh hmoh_codebook kernels metrics_loops baselines pairwise sketching))
+LOOPS := $(addprefix tests/test_,$(addsuffix .py,hmoh weights hmoh_codebook kernels metrics_loops baselines pairwise sketching))
 # The tests of hmoh.py, kernels.py, metrics.py and ridge.py, whose coverage is measured.
-CORE := $(wildcard tests/test_hmoh*.py tests/test_kernels.py tests/test_metrics*.py tests/test_ridge.py)
+CORE := $(wildcard tests/test_hmoh*.py tests/test_kernels.py tests/test_metrics*.py tests/test_ridge.py tests/test_weights.py)
 
 # The scorecard and the report read what the others found.
 NOTEBOOKS := $(filter-out %13_scorecard.ipynb,$(sort $(wildcard notebooks/[0-9]*.ipynb))) \
@@ -59,6 +59,10 @@ bench: .venv/all.done ## measure speed side by side with plain numpy and scikit-
 
 mutants: .venv/all.done .venv/mutants.done ## make the core wrong in 200 places, and show what no test notices; ARGS="NUMBER SEED"
 	$(PY) -m tools.mutants $(ARGS)
+
+.PHONY: student-zip
+student-zip: ## build/student.zip: the exercises, to unpack and work on without the clone
+	$(PYTHON) notebooks/exercises/generate.py --zip
 
 lab: .venv/all.done ## open the notebooks in JupyterLab
 	.venv/bin/jupyter lab --notebook-dir=.

@@ -35,6 +35,7 @@ import math
 import os
 import threading
 import uuid
+import warnings
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
@@ -46,7 +47,7 @@ from numba.core.caching import FunctionCache
 
 __all__ = ["BLOCK_ROWS", "HMOH", "Codebook", "CodebookHasher", "NotFittedError", "OnlineHasher"]
 __all__ += ["State", "check_choice", "check_features", "check_labels", "check_number", "compiled"]
-__all__ += ["WeightedHasher", "hadamard", "hadamard_product"]
+__all__ += ["MOST_WEIGHT", "WeightedHasher", "hadamard", "hadamard_product"]
 
 TILE = 8  # bits learned together, so that a sample is read once for all of them
 MOST_WEIGHT = 10.0  # of a sample of a rare class, so that the first of a late one does not rule
@@ -58,7 +59,7 @@ BLOCK_ROWS = 8192  # rows mapped to features, or encoded, at a time
 DRAWS = 2000  # codebooks, or targets, that "spread" chooses from
 FAR_PAIRS = 200_000  # distances that "spread" computes for one label of an open stream
 FAR_LABELS = 1000  # labels of an open stream after which "spread" becomes "random"
-FORMAT = "hmoh model 4"  # the mark of saved files
+FORMAT = "hmoh model 5"  # the mark of saved files
 
 
 class NotFittedError(ValueError, AttributeError):
@@ -292,7 +293,7 @@ class Codebook:
         return majority if self._lsh is None else _sign(majority @ self._lsh)
 
 
-# ---- the perceptron (Sec. 3.5 and 3.7) -----------------------------------------------------------
+# ---- the perceptron (Sec. 3.3, 3.5 and 3.7) ------------------------------------------------------
 
 # What `_perceptron` computes, for one sample per step:
 #
@@ -342,13 +343,14 @@ def _perceptron(Z, y, a, C, batch, t, W, V, S, n, growth, keep, steps, first_bit
                     _dots(Z, i, W, k, f)
                     for q in range(TILE):
                         c = C[y[i], k + q]
-                        update[i - i0, q] = a[i] * c if (f[q] > 0) != (c > 0) else 0
+                        update[i - i0, q] = c if (f[q] > 0) != (c > 0) else 0
                 age = (done - n) % run  # steps since a run began; one of them begins at step n
                 weight = growth[age] if done >= n else np.float32(min(age, done))
                 for i in range(i0, i1):
                     for q in range(TILE):
                         c = update[i - i0, q]
                         if c != 0:
+                            c *= a[i]
                             for j in range(Z.shape[1]):
                                 W[k + q, j] += c * Z[i, j]
                                 V[k + q, j] += (weight * c) * Z[i, j]
@@ -495,19 +497,22 @@ def check_features(X, n_features: int | None = None, name: str = "X") -> np.ndar
         raise ValueError(f"{name} has {given.shape[1]} features, but {need}; pass the same.")
     with np.errstate(over="ignore"):  # what float32 cannot hold becomes infinite, and is refused
         X = np.ascontiguousarray(given, np.float32)
-    # A sum is the fastest test for NaN and infinity. It may overflow for large values, so a second
-    # test decides. For few values a sum of squares takes a fifth of the time. For many, BLAS would
-    # start threads, which slow down compiled loops that run after it.
-    if X.size <= 8192:
-        is_suspect = not math.isfinite(np.vdot(X, X))
-    else:
-        with np.errstate(over="ignore", invalid="ignore"):
-            is_suspect = not math.isfinite(np.einsum("ij->", X))
-    if is_suspect and not np.isfinite(X).all():
+    if not np.isfinite(X).all():
         row, column = np.argwhere(~np.isfinite(X))[0]
         need = "NaN, inf and numbers beyond float32 are refused; drop, fill or scale them"
         raise ValueError(f"{name}[{row}, {column}] is {given[row, column]}: {need}.")
     return X
+
+
+def _warn_of_offset(Z: np.ndarray) -> None:
+    """Warn if the rows are mainly their mean, which hash functions without a bias cannot ignore."""
+    if len(Z) < 50:  # the mean of few rows is far from zero by chance
+        return
+    mean = Z.mean(axis=0, dtype=np.float64)
+    share = mean @ mean / max(np.square(Z, dtype=np.float64).sum(axis=1).mean(), 1e-300)
+    if share > 0.9:
+        need = "codes may be better without it: pass feature_map=UnitLength()"
+        warnings.warn(f"the mean makes up {share:.1%} of the features; {need}.", stacklevel=6)
 
 
 def check_labels(y, n_samples: int, name: str = "y") -> np.ndarray:
@@ -519,8 +524,11 @@ def check_labels(y, n_samples: int, name: str = "y") -> np.ndarray:
         need = "pass one label, or a row of 2 or more entries of 0/1, for each sample"
         raise ValueError(f"{name} has shape {y.shape} for {n_samples} samples; {need}.")
     if y.dtype.kind not in ("buiU" if y.ndim == 1 else "bui"):
+        missing = [i for i, label in enumerate(y.flat) if label is None or label != label]
+        at = f", and {name}[{missing[0]}] is {y.flat[missing[0]]}; drop such rows" * bool(missing)
         need = "integers, strings or a 0/1 matrix are needed"
-        raise TypeError(f"{name} has dtype {y.dtype}: {need}; pass {name}.astype(int) for numbers.")
+        way = f"pass {name}.astype(int) for numbers"
+        raise TypeError(f"{name} has dtype {y.dtype}{at}: {need}; {way}.")
     if y.ndim == 1:
         if y.dtype == np.uint64 and (y >> 63).any():
             raise ValueError(f"{name} holds {y.max()}, above 2**63; pass {name}.astype(str).")
@@ -533,26 +541,6 @@ def check_labels(y, n_samples: int, name: str = "y") -> np.ndarray:
     if not has_label.all():
         raise ValueError(f"{name}[{has_label.argmin()}] has no label; drop such samples.")
     return y.astype(np.uint8)
-
-
-def _distinct(y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the rows of y where a label occurs first, and for each row the number of its label.
-
-    Labels are numbered in the order of arrival.
-    """
-    if y.dtype.kind == "i" and int(y.max()) - int(y.min()) < len(y):
-        # Integers that are close together, such as 0..9, need a table and no sorting. Where a place
-        # is written twice the last value stays, so reverse order keeps the first occurrence.
-        place = y - y.min()
-        first_of = np.full(place.max() + 1, len(y))
-        first_of[place[::-1]] = np.arange(len(y))[::-1]
-        first = np.sort(first_of[first_of < len(y)])
-        first_of[place[first]] = np.arange(len(first))
-        return first, first_of[place]
-    keys = y if y.ndim == 1 else np.packbits(y, axis=1)
-    _, first, number = np.unique(keys, return_index=True, return_inverse=True, axis=0)
-    arrival = np.argsort(first)
-    return first[arrival], np.argsort(arrival)[number.ravel()]
 
 
 # ---- what all methods share ----------------------------------------------------------------------
@@ -709,7 +697,7 @@ class OnlineHasher:
         y = self._check_y(state, y, classes, len(X))
         samples = (X, y, *self._check_weights(sample_weight, len(X)))
         if is_last and y.ndim == 1:
-            state.classes = np.unique(y[_distinct(y)[0]])
+            state.classes = np.array(sorted(set(y.tolist())))
         state.n_seen += len(X)
         state.n_waiting += len(X)
         state.waiting = (*state.waiting, samples)
@@ -915,7 +903,7 @@ class OnlineHasher:
         self._check_unchanged(state)
         maps = _named_maps(self.feature_map).values() if state.maps is None else state.maps
         kept = {"feature_map": None, "random_state": state.settings["random_state"]}
-        head = {"params": self.get_params(deep=False) | kept, "n_maps": len(maps)}
+        head = {"params": self.get_params(deep=False) | kept, "maps": [repr(m) for m in maps]}
         head |= {name: getattr(state, name) for name in ("n_features", "n_seen", "seed", "form")}
         head["classes"] = None if state.classes is None else state.classes.tolist()
         arrays = {"format": np.array(f"{FORMAT} {type(self).__name__}")}
@@ -957,8 +945,8 @@ class OnlineHasher:
             head = json.loads(arrays.pop("head").item())
             model = cls(**head["params"] | {"feature_map": copy.deepcopy(feature_map)})
             maps = list(_named_maps(model.feature_map).values())
-            if len(maps) != head["n_maps"]:
-                raise ValueError(f"it has {head['n_maps']} feature maps, not {len(maps)}")
+            if len(maps) != len(head["maps"]):
+                raise ValueError(f"its maps are [{', '.join(head['maps'])}], not {maps}")
             for i, part in enumerate(maps):
                 part.set_state(_pop_part(arrays, f"map{i}/"))
             model._check_params()
@@ -969,7 +957,7 @@ class OnlineHasher:
             if isinstance(error, OSError) and error.errno not in (None, errno.EINVAL):
                 raise
             reason = f"{path} does not load as {cls.__name__} ({type(error).__name__}: {error})"
-            way = "pass a file written by save, and new maps like its own: feature_map=RBF()"
+            way = "pass a file written by save, and maps like its own as feature_map"
             raise ValueError(f"{reason}; {way}.") from error
 
     def _resume(self, head: dict, arrays: dict[str, np.ndarray], maps: list) -> None:
@@ -1048,15 +1036,14 @@ class CodebookHasher(OnlineHasher):
         Labels that are new get their targets here, in the order of their arrival. So read the table
         afterwards: `state.book` may be another one then.
         """
-        number = None
-        if len(y) > FEW_ROWS:  # look up each label once
-            first, number = _distinct(y)
-            y = y[first]
-        keys = y.tolist() if y.ndim == 1 else [tuple(np.flatnonzero(row).tolist()) for row in y]
-        if not all(key in state.book.rows for key in keys):
+        keys = y.tolist()
+        if y.ndim == 2:  # a set of labels becomes a tuple, once for all its samples
+            keys = list(map(tuple, keys))
+            sets = {key: tuple(np.flatnonzero(key).tolist()) for key in dict.fromkeys(keys)}
+            keys = [sets[key] for key in keys]
+        if not state.book.rows.keys() >= set(keys):
             state.book = state.book.add(keys)
-        rows = np.array([state.book.rows[key] for key in keys], np.int64)
-        return rows if number is None else rows[number]
+        return np.fromiter(map(state.book.rows.__getitem__, keys), np.int64, len(keys))
 
     @property
     def targets_(self) -> dict:
@@ -1127,15 +1114,17 @@ class WeightedHasher(CodebookHasher):
         labels, ends = rows, np.arange(1, len(y) + 1)
         if y.ndim == 2:
             labels, ends = np.nonzero(y)[1], np.count_nonzero(y, axis=1).cumsum()
-        n_new = max(0, int(labels.max()) + 1 - len(state.counts))
-        state.counts = np.pad(state.counts, (0, n_new))  # a copy, if there is no new label too
+        counts = np.zeros(len(state.book.columns), np.int64)
+        counts[: len(state.counts)] = state.counts
         weights = given.copy()
-        _balance(labels, ends, state.counts, weights)
+        _balance(labels, ends, counts, weights)
+        state.counts = counts
         return weights
 
     def _fill(self, state: State, arrays: dict[str, np.ndarray]) -> None:
         super()._fill(state, arrays)
-        check_number(int(min(state.counts, default=0)), "counts", least=0)
+        check_number(int(min(state.counts, default=0)), "the least count of a label", least=0)
+        check_number(len(state.counts), "labels counted", least=0, most=len(state.book.columns))
 
 
 # ---- the method ----------------------------------------------------------------------------------
@@ -1263,6 +1252,8 @@ class HMOH(WeightedHasher):
         check_number(int(state.steps[0]), "steps", least=0, most=NEVER)
 
     def _learn(self, state: State, Z: np.ndarray, y: np.ndarray, given: np.ndarray) -> None:
+        if state.steps[0] == 0:
+            _warn_of_offset(Z)
         rows = self._target_rows(state, y)
         weights = self._weights(state, y, rows, given)
         before = self._state

@@ -51,8 +51,10 @@ def read_page(app, docname: str, source: list[str]) -> None:
             # What a student has to fill in is never folded.
             is_task = metadata.get("nbgrader", {}).get("solution")
             is_hidden = metadata.get("jupyter", {}).get("source_hidden")
-            if is_hidden or (len(cell["source"]) > LONG and not is_task):
-                metadata["tags"] = [*metadata.get("tags", []), "hide-input"]
+            tags = metadata.setdefault("tags", [])
+            is_folded = is_hidden or (len(cell["source"]) > LONG and not is_task)
+            if is_folded and "hide-input" not in tags:
+                tags.append("hide-input")
         elif docname.startswith("exercises/solution/"):
             text = "".join(cell["source"])
             cell["source"] = re.sub(r"\A# Exercise", "# Solution of exercise", text)

@@ -15,7 +15,8 @@ from matplotlib.layout_engine import PlaceHolderLayoutEngine
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch, Rectangle
 
-from study.style import COLORS, MARKERS, legend
+from study.style import COLORS, MARKERS, WIDTH, label_ends, legend, panels
+from study.tables import mean_and_interval
 
 __all__ = [
     "BIT_COLORS",
@@ -25,6 +26,7 @@ __all__ = [
     "codebook",
     "decisions",
     "distributions",
+    "dots",
     "free_figure",
     "hadamard",
     "images",
@@ -33,6 +35,7 @@ __all__ = [
     "show_image",
     "stream_curves",
     "toy_2d",
+    "two_values",
 ]
 
 WRONG = COLORS[1]
@@ -102,13 +105,80 @@ def stream_curves(
     title: str,
 ) -> Axes:
     """Draw mAP against the samples seen, a line for each entry of ``curves``."""
-    figure, axes = plt.subplots(layout="constrained")
+    _, axes = plt.subplots()
+    ends = {}
     for name, values in curves.items():
-        axes.plot(samples, values, marker="o", markersize=4, label=name)
+        (line,) = axes.plot(samples, values, marker="o", markersize=4)
+        ends[name] = (values[-1], line.get_color())
     axes.set(title=title, xlabel="samples seen", ylabel="mAP", xlim=(0, None))
     axes.xaxis.set_major_formatter("{x:,.0f}")
-    legend(figure)
+    label_ends(axes, ends)
     return axes
+
+
+def dots(
+    samples: Mapping[str, Mapping[str, tuple[Sequence[float], np.ndarray]]],
+    title: str,
+    xlabel: str,
+    ylabel: str,
+    sharey: bool = False,
+) -> Figure:
+    """Draw means as dots with their 95 % intervals, a panel for each entry.
+
+    Parameters
+    ----------
+    samples : mapping
+        {title of a panel: {label: (x, values)}}, with a row of values for each repetition and a
+        column for each x. Several labels of a panel are told apart by a legend.
+    title, xlabel, ylabel : str
+    sharey : bool
+        Whether all panels have the same range of y.
+    """
+    n_labels = max(map(len, samples.values()))
+    # The legend of several labels is below the panels.
+    height = 2.3 if n_labels == 1 else 2.6 + 0.27 * n_labels
+    figure, grid = panels(title, len(samples), xlabel, ylabel, height, sharey)
+    for axes, (name, series) in zip(grid, samples.items(), strict=True):
+        for i, (label, (x, values)) in enumerate(series.items()):
+            points = [mean_and_interval(column) for column in np.transpose(values)]
+            means, lows, highs = np.transpose(points)
+            look = {"fmt": MARKERS[i % 4], "color": COLORS[i % 6], "capsize": 2}
+            axes.errorbar(x, means, [means - lows, highs - means], label=label, **look)
+        axes.set_title(name)
+    return legend(figure, n_columns=2) if n_labels > 1 else figure
+
+
+def two_values(
+    rows: Mapping[str, Sequence[float]], names: Sequence[str], title: str, xlabel: str
+) -> Figure:
+    """Draw two values between 0 and 1 for each row, the first filled and the second open.
+
+    Parameters
+    ----------
+    rows : mapping from str to two numbers
+        A text is written above its values. The second line of it is grey.
+    names : the two names in the legend
+    title, xlabel : str
+    """
+    figure, axes = plt.subplots(figsize=(WIDTH, 0.75 * len(rows) + 1.4))
+    figure.suptitle(title)
+    looks = [{"color": COLORS[0], "markersize": 7}, {"color": COLORS[1], "markersize": 12}]
+    looks[1] |= {"markerfacecolor": "none", "markeredgewidth": 2}
+    for place, (text, values) in enumerate(rows.items()):
+        axes.plot(values, [place, place], color="0.6", linewidth=1.5)
+        for value, look in zip(values, looks, strict=True):
+            axes.plot(value, place, marker="o", zorder=3, **look)
+        numbers = [f"{value:.3f}" for value in dict.fromkeys(np.round(values, 3))]
+        axes.text(max(values) + 0.03, place, " and ".join(numbers), va="center")
+        name, _, choices = text.partition("\n")
+        axes.text(0, place - 0.5, name, weight="bold", va="center")
+        axes.text(1.1, place - 0.5, choices, va="center", ha="right", color="0.35", fontsize=10)
+    axes.set(xlim=(0, 1.1), ylim=(len(rows) - 0.5, -0.9), xlabel=xlabel, yticks=[])
+    axes.spines["left"].set_visible(False)
+    entries = []
+    for name, look in zip(names, looks, strict=True):
+        entries.append(Line2D([], [], linestyle="", marker="o", label=name, **look))
+    return legend(figure, *entries, n_columns=2)
 
 
 def neighbours(
@@ -195,7 +265,7 @@ def codebook(
     n, n_bits = codes.shape
     # White lines and row names would fill the picture if there were more rows.
     is_small = n <= 32
-    size = (8, min(1.2 + 0.22 * n, 7))
+    size = (WIDTH, min(1.2 + 0.24 * n, 6.5))
     figure, axes = plt.subplots(figsize=size, layout="constrained")
     cells = axes.pcolormesh(
         range(n_bits),
@@ -241,7 +311,7 @@ def distributions(
 
     ``theory`` is {name: (integers, probabilities)}.
     """
-    figure, axes = plt.subplots(figsize=(8.5, 4.2), layout="constrained")
+    figure, axes = plt.subplots(figsize=(WIDTH, 4.2), layout="constrained")
     numbers, counts = np.unique(simulated, return_counts=True)
     total = counts.sum()
     axes.bar(numbers, counts / total, color="0.75", label=f"{total:,} simulated")
@@ -272,7 +342,7 @@ def toy_2d(
         The lines' names in the legend.
     title : str
     """
-    figure, axes = plt.subplots(figsize=(7, 6), layout="constrained")
+    figure, axes = plt.subplots(figsize=(WIDTH, 6), layout="constrained")
     class_colors = [COLORS[i] for i in (0, 4, 2, 5)]
     for i, label in enumerate(np.unique(labels)):
         x, y = points[labels == label].T
@@ -380,7 +450,8 @@ def pipeline(
         counts = np.bincount(distances[chosen], minlength=n_bits + 1)
         axes.bar(numbers, counts, 1, bottoms, color=color, label=name)
         bottoms += counts
-    axes.set(xlabel="Hamming distance (bits)", xlim=(-0.7, n_bits + 0.5))
+    axes.set_xlim(-0.7, n_bits + 0.5)
+    axes.set_xlabel("Hamming distance (bits)", fontsize=10)
     axes.tick_params(labelsize=9)
     axes.yaxis.set_major_locator(plt.MaxNLocator(3))
     axes.yaxis.set_major_formatter("{x:,.0f}")
@@ -414,7 +485,7 @@ def images(
 ) -> Figure:
     """Draw images in a row, each with its caption below."""
     n = len(pictures)
-    figure, grid = plt.subplots(1, n, figsize=(10, 10 / n + 0.65), squeeze=False)
+    figure, grid = plt.subplots(1, n, figsize=(WIDTH, WIDTH / n + 0.65), squeeze=False)
     figure.suptitle(title)
     for axes, picture, caption in zip(grid[0], pictures, captions, strict=True):
         show_image(axes, picture, shape)
@@ -442,7 +513,7 @@ def decisions(
     """
     n_rows = -(-len(panels) // 2)
     look = {"sharex": True, "sharey": True, "squeeze": False}
-    figure, grid = plt.subplots(n_rows, 2, figsize=(9.5, 3.4 * n_rows + 0.9), **look)
+    figure, grid = plt.subplots(n_rows, 2, figsize=(WIDTH, 2.6 * n_rows + 0.9), **look)
     figure.suptitle(title)
     low = points.min(axis=0) - 0.2
     high = points.max(axis=0) + 0.2

@@ -17,6 +17,7 @@ import argparse
 import itertools
 import json
 import os
+import sys
 from collections.abc import Callable, Iterable
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import replace
@@ -290,7 +291,8 @@ def run_all(jobs: Iterable[dict], n_workers: int | None = None) -> list[dict]:
     n_missing = sum(not _place(job)[1].exists() for job in jobs)
     n_workers = min(n_missing, n_workers or 1)
     names = ", ".join(dict.fromkeys(job["dataset"] for job in jobs))
-    bar = {"total": len(jobs), "desc": names, "unit": "run", "leave": False}
+    # JupyterLab shows what goes to stderr as an error.
+    bar = {"total": len(jobs), "desc": names, "unit": "run", "leave": False, "file": sys.stdout}
     if n_workers <= 1:
         found = {number: _kept_run(jobs[number]) for number in tqdm(order, **bar)}
         return [found[number] for number in range(len(jobs))]

@@ -184,10 +184,15 @@ def sensitivity(cells: Sequence[Claim], margins: Sequence[float] = (0.01, 0.02, 
 
 
 class show:
-    """Claims as a table, below the counts of their verdicts: HTML in Jupyter, else plain text."""
+    """Claims as a table, below the counts of their verdicts: HTML in Jupyter, else plain text.
 
-    def __init__(self, claims: Sequence[Claim]):
+    Claims that are not testable here have one line together, which points to the scorecard.
+    ``whole=True`` lists them too.
+    """
+
+    def __init__(self, claims: Sequence[Claim], whole: bool = False):
         self.claims = claims
+        self.listed = [c for c in claims if whole or c.verdict != "not testable here"]
 
     @property
     def summary(self) -> str:
@@ -195,24 +200,38 @@ class show:
         found = [f"{n} {verdict}" for verdict, n in counts(self.claims).items() if n]
         return f"{len(self.claims)} claims: {', '.join(found)}"
 
+    @property
+    def folded(self) -> str:
+        """A line about the claims that are not listed, with a gap for the scorecard's name."""
+        n = len(self.claims) - len(self.listed)
+        return f"{n} claims that cannot be tested on these data are listed in {{}}." if n else ""
+
     def __repr__(self) -> str:
         lines = [self.summary]
-        for c in self.claims:
+        for c in self.listed:
             symbol = VERDICTS[c.verdict].symbol
             lines.append(f"{symbol} {c.verdict}: {c.claim} (Sec. {c.section})")
             lines.append(f"    {c.why}")
-        return "\n".join(lines)
+        return "\n".join([*lines, self.folded.format("13_scorecard.ipynb")]).rstrip()
 
     def _repr_html_(self) -> str:
-        has_numbers = any(c.printed is not None for c in self.claims)
-        names = ["verdict", "claim", *(["paper"] if has_numbers else []), "ours"]
-        rows = ["".join(f"<th {LEFT}>{name}</th>" for name in names)]
+        names = {"verdict": 15, "claim": 40}
+        # A column that would be empty is left out.
+        if any(c.printed is not None for c in self.listed):
+            names["paper"] = 10
+        if any(map(_ours, self.listed)):
+            names["ours"] = 25
+        heads = [f'<th {LEFT} width="{share}%">{name}</th>' for name, share in names.items()]
+        rows = ["".join(heads)]
         listed = specs()
-        for claim in self.claims:
-            note = listed.get(claim.id, {}).get("note", "")
-            rows += _html_rows(claim, note, has_numbers)
+        for claim in self.listed:
+            rows += _html_rows(claim, listed.get(claim.id, {}).get("note", ""), names)
         table = "".join(f"<tr>{row}</tr>" for row in rows)
-        return f'<p><b>{self.summary}</b></p><table style="width:100%">{table}</table>'
+        page = f"<p><b>{self.summary}</b></p>"
+        if self.listed:
+            page += f'<table style="width:100%">{table}</table>'
+        link = '<a href="13_scorecard.ipynb">13_scorecard</a>'
+        return page + (f"<p>{self.folded.format(link)}</p>" if self.folded else "")
 
 
 def verdict_html(verdict: str) -> str:
@@ -222,27 +241,29 @@ def verdict_html(verdict: str) -> str:
     return f'<b style="{style}">{symbol}&nbsp;{verdict}</b>'
 
 
-def _html_rows(c: Claim, note: str, has_numbers: bool) -> tuple[str, str]:
+def _ours(c: Claim) -> str:
+    """Return our mean and its interval. A value of a stand-in is not set beside the paper's."""
+    if math.isnan(c.estimate) or c.stand_in:
+        return ""
+    interval = f" [{c.low:.3f}, {c.high:.3f}]" if math.isfinite(c.low) else ""
+    return f"{c.estimate:.3f}{interval}"
+
+
+def _html_rows(c: Claim, note: str, names: Iterable[str]) -> tuple[str, str]:
     """Return the cells of one claim, and a line below them with what decided and where.
 
     The note is about an error of the paper, or says how its words are read.
     """
-    # A value of a stand-in is not set beside the paper's.
-    ours = ""
-    if not math.isnan(c.estimate) and not c.stand_in:
-        ours = f"{c.estimate:.3f}"
-        if math.isfinite(c.low):
-            ours += f" [{c.low:.3f}, {c.high:.3f}]"
-    cells = [verdict_html(c.verdict), f"Sec. {c.section}: {html.escape(c.claim)}"]
-    if has_numbers:
-        cells.append("" if c.printed is None else f"{c.printed:g}")
-    cells.append(ours)
+    cells = {"verdict": verdict_html(c.verdict)}
+    cells["claim"] = f"Sec. {c.section}: {html.escape(c.claim)}"
+    cells["paper"] = "" if c.printed is None else f"{c.printed:g}"
+    cells["ours"] = _ours(c)
+    above = "".join(f"<td {LEFT}>{cells[name]}</td>" for name in names)
     agrees = {True: "the paper's tables agree", False: "the paper's tables disagree"}
     remarks = [c.why, note, agrees.get(c.tables_agree, "")]
     remarks += ["true by construction" if c.by_construction else "", c.data]
     line = "; ".join(html.escape(text.rstrip(".")) for text in remarks if text)
-    width = len(cells) - 1
-    above = "".join(f"<td {LEFT}>{cell}</td>" for cell in cells)
+    width = above.count("<td") - 1
     return above, f"<td></td><td colspan={width} {LEFT}><small>{line}</small></td>"
 
 

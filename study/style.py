@@ -1,14 +1,17 @@
 """Hold what all figures share: colours, panels, legends, and the choice of records.
 
 A colour and a marker mean a method. A filled marker means "as described", an open marker
-"as published". Bands and bars are 95 % intervals of the mean over seeds.
+"as published". Bands and bars are 95 % intervals of the mean over seeds. Where lines are many, a
+figure names HMOH, the best other method and LSH at the ends of their lines; the others are grey.
 """
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Iterable
 
 import matplotlib.pyplot as plt
+import numpy as np
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -19,18 +22,23 @@ from study.evaluation import headline
 
 __all__ = [
     "COLORS",
+    "GREY",
     "LINE",
     "MARKERS",
     "METHOD_STYLE",
     "OPEN",
     "PUBLISHED",
     "ROLES",
+    "WIDTH",
     "Records",
     "choose",
     "few_ticks",
+    "grey_note",
     "group",
+    "label_ends",
     "legend",
     "name_of",
+    "named_styles",
     "over_seeds",
     "panels",
     "score_name",
@@ -68,10 +76,14 @@ METHOD_STYLE = {
 METHOD_STYLE["HMOH"] |= {"linewidth": 2.6, "markersize": 10, "zorder": 4}
 # Used where METHOD_STYLE says nothing else.
 LINE = {"linestyle": "-", "linewidth": 1.5, "markersize": 6, "zorder": 3}
+# The methods that a figure does not name.
+GREY = {"color": "0.78", "linestyle": "-", "linewidth": 1.2, "zorder": 2}
 # Replaces a method's own look in runs as published. Its colour and marker stay.
 OPEN = {"markerfacecolor": "white", "linestyle": "-.", "linewidth": 1.5}
 # The end of the labels of runs as published.
 PUBLISHED = ", as published"
+# Of every figure, in inches. With letters of 12 points it can be read on a phone.
+WIDTH = 6.5
 ROLES = {
     "mnist": "MNIST",
     "cifar10": "CIFAR-10",
@@ -84,15 +96,17 @@ Records = Iterable[dict]
 def use_style() -> None:
     """Set matplotlib's defaults. Call it once at the top of a notebook."""
     style = {
-        "figure.figsize": (7, 4),
-        "figure.dpi": 88,
+        "figure.figsize": (WIDTH, 4),
+        "figure.dpi": 100,
+        "figure.titlesize": "medium",
         "figure.constrained_layout.use": True,
         "axes.prop_cycle": plt.cycler(color=COLORS),
         "axes.grid": True,
         "axes.spines.top": False,
         "axes.spines.right": False,
+        "axes.titlesize": "medium",
         "grid.alpha": 0.3,
-        "font.size": 11,
+        "font.size": 12,
         "legend.frameon": False,
         "lines.linewidth": 2,
     }
@@ -228,40 +242,92 @@ def styles_of(records: Records) -> dict[str, dict]:
     return found
 
 
+def named_styles(records: Records, field: str | None) -> dict[str, dict]:
+    """Return how the labels are drawn that a figure names. The other methods are grey.
+
+    Up to four labels are all named. Of more, HMOH is, the best other one by its mean, and LSH.
+    ``field`` None is the headline metric. A field may be a curve.
+    """
+    styles = styles_of(records)
+    labels = group(records, "label")
+    if len(labels) <= 4:
+        return styles
+    height = {}
+    for label, runs in labels.items():
+        found = [run[field or headline(run["role"])] for run in runs]
+        height[label] = np.nanmean(np.array(found, dtype=float))
+    named = [label for label in ("HMOH", "LSH") if label in labels]
+    others = [label for label in labels if label not in named]
+    return {label: styles[label] for label in [*named, max(others, key=height.get)]}
+
+
+def grey_note(records: Records, styles: dict[str, dict]) -> str:
+    """Return the end of a title: what grey lines are, if there are any."""
+    return "; grey: the other methods" if group(records, "label").keys() - styles else ""
+
+
 def panels(
     title: str,
     n_panels: int,
     xlabel: str,
     ylabel: str,
-    n_columns: int = 2,
-    height: float = 2.9,
+    height: float = 2.3,
     sharey: bool = False,
 ) -> tuple[Figure, list[Axes]]:
-    """Return a figure as wide as a notebook, and the axes of its panels."""
-    n_rows = -(-n_panels // n_columns)
-    n_columns = min(n_panels, n_columns)
-    size = (10, n_rows * height + 1.6 if n_rows > 1 else 5)
-    look = {"figsize": size, "layout": "constrained", "sharey": sharey}
-    figure, grid = plt.subplots(n_rows, n_columns, squeeze=False, **look)
+    """Return a figure of the one width, and the axes of its panels, two in a row."""
+    n_columns = min(n_panels, 2)
+    n_rows = -(-n_panels // 2)
+    lines = []
+    for line in title.split("\n"):
+        lines += textwrap.wrap(line, 70)
+    size = (WIDTH, n_rows * height + 0.25 * len(lines) + 0.5 if n_panels > 1 else 4.2)
+    figure, grid = plt.subplots(n_rows, n_columns, squeeze=False, figsize=size, sharey=sharey)
     # The last number of an axis must not touch the first one of the next panel.
     figure.get_layout_engine().set(w_pad=0.08)
-    figure.suptitle(title)
-    plt.setp(grid, xlabel=xlabel)
+    figure.suptitle("\n".join(lines))
     plt.setp(grid[:, 0], ylabel=ylabel)
     for axes in grid.flat[n_panels:]:
         axes.remove()
-    return figure, list(grid.flat[:n_panels])
+    shown = list(grid.flat[:n_panels])
+    # Below the last panel of each column.
+    plt.setp(shown[-n_columns:], xlabel=xlabel)
+    return figure, shown
 
 
-def few_ticks(axes: Axes, n_columns: int) -> None:
+def label_ends(axes: Axes, ends: dict[str, tuple[float, str]]) -> None:
+    """Write labels at the right of a panel, each beside the end of its line and in its colour.
+
+    Call it when everything is drawn. ``ends`` is {label: (y, colour)}.
+    """
+    low, high = axes.get_ylim()
+    spec = axes.get_subplotspec()
+    # A line of text with a gap, as a share of the panel without its title and numbers; in inches.
+    step = 0.19 / (axes.figure.get_figheight() / spec.get_gridspec().nrows - 0.9)
+    labels = sorted(ends, key=lambda label: ends[label][0])
+    places = [(ends[label][0] - low) / (high - low) for label in labels]
+    for i in range(1, len(places)):
+        places[i] = max(places[i], places[i - 1] + step)
+    # From above, if they were pushed out of the panel.
+    limit = 1.0
+    for i in reversed(range(len(places))):
+        places[i] = limit = min(places[i], limit)
+        limit -= step
+    for label, place in zip(labels, places, strict=True):
+        look = {"color": ends[label][1], "va": "center", "fontsize": 11}
+        axes.text(1.03, place, label, transform=axes.transAxes, **look)
+
+
+def few_ticks(axes: Axes, labels: Iterable[str]) -> None:
     """Label so few values of x that numbers such as 100,000 do not touch each other.
 
-    Call it when everything is drawn; ``n_columns`` is the number of panels in a row.
+    Call it when everything is drawn. ``labels`` are those at the right of the panel.
     """
     longest = max(3, len(f"{axes.get_xlim()[1]:,.0f}"))
-    # In inches: a panel without its margins, and a number with a gap.
-    n_numbers = int((axes.figure.get_figwidth() / n_columns - 0.6) / (0.1 * longest + 0.15))
-    locator = MaxNLocator(min(n_numbers, 8), steps=[1, 2, 2.5, 5, 10])
+    n_columns = axes.get_subplotspec().get_gridspec().ncols
+    # In inches: a panel without its margins and labels, and a number with a gap.
+    room = WIDTH / n_columns - 0.7 - 0.1 * max(map(len, labels))
+    n_numbers = int(room / (0.1 * longest + 0.15))
+    locator = MaxNLocator(max(2, min(n_numbers, 8)), steps=[1, 2, 2.5, 5, 10])
     axes.xaxis.set_major_locator(locator)
     axes.xaxis.set_major_formatter("{x:,g}")
 
@@ -292,7 +358,7 @@ def legend(figure: Figure, *extra: Artist, n_columns: int = 5) -> Figure:
         short.append(handle.get_label())
     handles = [entries[label] for label in short]
     # In inches: a line with its gaps, and a letter.
-    width = 0.75 + 0.092 * max(len(label) for label in short)
+    width = 0.75 + 0.1 * max(len(label) for label in short)
     fitting = max(1, int(figure.get_figwidth() / width))
     look = {"loc": "outside lower center", "frameon": False}
     figure.legend(handles, short, ncols=min(n_columns, fitting), **look)

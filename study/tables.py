@@ -11,7 +11,7 @@ array([0.7, 0.8])
 >>> print(table(records, "headline"))
 mAP on mnist; mean ± sd of 2 seeds, ¹ best, ² second, the paper's in brackets
 bits  8
-HMOH  .750¹ ±.071 (.743)
+HMOH  0.750¹ ±0.071 (0.743)
 """
 
 from __future__ import annotations
@@ -19,23 +19,46 @@ from __future__ import annotations
 import html
 import json
 import os
+import sys
 from collections.abc import Iterable, Sequence
+from contextlib import redirect_stderr
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
-from study.datasets import QUERIES
+from study.datasets import QUERIES, Dataset, load
 from study.evaluation import headline
 from study.statistics import interval, sd
 
 __all__ = ["LOWER_IS_BETTER", "Table", "best_rival", "by_case", "differences", "early", "gap_text"]
-__all__ += ["gap_verdict", "label_of", "lead", "mean_and_interval", "mean_text", "metric_of"]
-__all__ += ["number", "paper_value", "summary", "table", "title", "values"]
+__all__ += [
+    "gap_verdict",
+    "label_of",
+    "lead",
+    "load_data",
+    "mean_and_interval",
+    "mean_text",
+    "metric_of",
+]
+__all__ += ["number", "paper_value", "per_seed", "printed_values", "step", "summary", "table"]
+__all__ += ["title", "untrained", "values", "with_interval"]
 
 ROOT = Path(__file__).parents[1]
 LOWER_IS_BETTER = ("train_seconds",)
+# What the paper calls the state of the art.
+BEST = ("MIHash", "BSODH", "HCOH", "HMOH")
+
+
+def load_data(name: str) -> Dataset:
+    """Return a data set for a notebook.
+
+    `datasets.load` reports on stderr that it uses a STAND-IN, which JupyterLab would show as an
+    error. Here the report is printed.
+    """
+    with redirect_stderr(sys.stdout):
+        return load(name)
 
 
 # ---- values of records ---------------------------------------------------------------
@@ -107,6 +130,17 @@ def _by_seed(records: Iterable[dict], metric: str, fields: dict) -> dict[int, fl
     if not found:
         raise ValueError(f"no record with {metric!r} has {fields}; pass fields that records have.")
     return found
+
+
+def per_seed(
+    records: Iterable[dict], metric: str, method: str, n_bits: int, seeds: Sequence[int]
+) -> np.ndarray:
+    """Return one value for each of these seeds, nan for a seed that the method has no value for."""
+    found = {}
+    for record in records:
+        if (record["method"], record["n_bits"]) == (method, n_bits):
+            found[record["seed"]] = record.get(metric, np.nan)
+    return np.array([found.get(seed, np.nan) for seed in seeds])
 
 
 def best_rival(
@@ -210,10 +244,10 @@ def mean_and_interval(samples: Sequence[float | None]) -> tuple[float, float, fl
 
 
 def number(value: float | None, digits: int = 3) -> str:
-    """Return a number as the paper prints it: .847, but 12.3 from ten on; a dash for none.
+    """Return a number with three digits after the point, fewer from one on; a dash for none.
 
     >>> number(0.8471), number(-0.02), number(12.345), number(float("nan"))
-    ('.847', '-.020', '12.3', '-')
+    ('0.847', '-0.020', '12.3', '-')
     """
     if value is None or np.isnan(value):
         return "-"
@@ -223,20 +257,29 @@ def number(value: float | None, digits: int = 3) -> str:
         return f"{value:.1f}"
     if abs(value) >= 1:
         return f"{value:.{digits - 1}f}"
-    return f"{value:.{digits}f}".replace("0.", ".", 1)
+    return f"{value:.{digits}f}"
 
 
-def _signed(difference: float) -> str:
-    """Return a difference with its sign, such as +.012."""
-    sign = "-" if difference < 0 else "+"
-    return sign + number(abs(difference))
+def with_interval(samples: Sequence[float | None]) -> str:
+    """Return a mean difference with its sign, and both ends of its 95 % interval.
+
+    Values that are None or nan do not count. One value has no interval.
+
+    >>> with_interval([0.01, 0.03, float("nan")]), with_interval([0.01]), with_interval([])
+    ('+0.020 [-0.107, +0.147]', '+0.010', '-')
+    """
+    mean, low, high = mean_and_interval(samples)
+    n_values = np.isfinite(np.array(samples, dtype=float)).sum()
+    if n_values < 2:
+        return f"{mean:+.3f}" if n_values else "-"
+    return f"{mean:+.3f} [{low:+.3f}, {high:+.3f}]"
 
 
 def mean_text(values: Sequence[float]) -> str:
     """Return the mean of a sample with its 95 % interval; one value has none.
 
     >>> mean_text([0.80, 0.82, 0.84]), mean_text([0.8])
-    ('.820 ±.050', '.800')
+    ('0.820 ±0.050', '0.800')
     """
     mean, low, high = mean_and_interval(values)
     if len(values) < 2:
@@ -248,7 +291,7 @@ def gap_text(gaps: Sequence[float]) -> str:
     """Return a mean difference with its sign and its 95 % interval.
 
     >>> gap_text([0.01, 0.03])
-    '+.020 ±.127'
+    '+0.020 ±0.127'
     """
     return mean_text(gaps) if np.mean(gaps) < 0 else f"+{mean_text(gaps)}"
 
@@ -303,6 +346,16 @@ def paper_value(record: dict, metric: str) -> float | None:
     by_metric = _paper()["results"][role].get(method, {})
     by_bits = by_metric.get(metric_of(record, metric), {})
     return by_bits.get(str(record["n_bits"]))
+
+
+def printed_values(records: Iterable[dict], metric: str) -> dict[str, dict[int, float]]:
+    """Return method -> bits -> value in the paper's tables, of the runs that have one."""
+    found: dict = {}
+    for record in records:
+        printed = paper_value(record, metric)
+        if printed is not None:
+            found.setdefault(record["method"], {})[record["n_bits"]] = printed
+    return found
 
 
 # ---- titles and the table itself -----------------------------------------------------
@@ -381,7 +434,7 @@ class Table(NamedTuple):
 
 
 def _html_cell(text: str, tag: str) -> str:
-    style = "text-align:left;white-space:nowrap;"
+    style = "text-align:left;"
     if "¹" in text:
         style += "font-weight:bold"
     elif "²" in text:
@@ -468,11 +521,7 @@ def lead(records: list[dict], metric: str) -> Table:
             {"method": "HMOH", "n_bits": n_bits},
             {"method": rival, "n_bits": n_bits},
         )
-        row = [str(n_bits), number(ours), rival, number(theirs), _signed(gaps.mean())]
-        if len(gaps) > 1:
-            low, high = interval(gaps)
-            row[-1] += f" [{_signed(low)}, {_signed(high)}]"
-        rows.append(row)
+        rows.append([str(n_bits), number(ours), rival, number(theirs), with_interval(gaps)])
     what = f"{_name_of_metric(records, metric)} on {_names_of_data(records)}"
     seeds = _number_of_seeds(records, "mean", metric)
     head = ["bits", "HMOH", "best other method", "its value", "difference"]
@@ -524,3 +573,53 @@ def early(records: list[dict], n_bits: int, metric: str = "headline") -> Table:
     where = f"{measured} on {_names_of_data(records)}, {n_bits} bits"
     seeds = _number_of_seeds(records, "mean", "stream")
     return Table(f"{where}, stream of {first['n_stream']:,}; {seeds}", head, rows)
+
+
+def step(
+    records: list[dict], published: list[dict], metric: str, lengths: tuple[int, int]
+) -> Table:
+    """Return how much the best methods change from one code length to another, in both readings.
+
+    Parameters
+    ----------
+    records, published : list of dict
+        Runs as described and as published, of one data set.
+    metric : str
+    lengths : the shorter and the longer length
+    """
+    shorter, longer = lengths
+    has_other = {record["method"] for record in published}
+    rows = []
+    for method in BEST:
+        after = {"method": method, "n_bits": longer}
+        before = {"method": method, "n_bits": shorter}
+        row = [method, with_interval(differences(records, metric, after, before)), "the same"]
+        if method in has_other:
+            row[-1] = with_interval(differences(published, metric, after, before))
+        rows.append(row)
+    what = f"{metric} on {_names_of_data(records)}, {longer} minus {shorter} bits"
+    return Table(
+        f"{what}; mean and 95 % interval", ["method", "as described", "as published"], rows
+    )
+
+
+def untrained(records: list[dict], n_bits: int) -> Table:
+    """Return the best methods early in the stream, compared with LSH, the untrained start.
+
+    Early is as in `early`.
+    """
+    first = next(record for record in records if "stream" in record)
+    curves = {}
+    for method in ("LSH", *BEST):
+        curves[method] = values(records, "stream", method=method, n_bits=n_bits)
+    at = int(np.isfinite(curves["HMOH"]).all(axis=0).argmax())
+    starts = {method: found[:, at] for method, found in curves.items()}
+    rows = []
+    for method in BEST:
+        gap = starts[method] - starts["LSH"]
+        text = "exactly the same" if not gap.any() else with_interval(gap)
+        rows.append([method, number(starts[method].mean()), text])
+    when = f"after {first['samples'][at] / first['n_stream']:.0%}"
+    what = f"{headline(first['role'])} on {_names_of_data(records)}, {n_bits} bits"
+    head = ["method", when, "minus LSH, the untrained start"]
+    return Table(f"{what}; mean and 95 % interval", head, rows)

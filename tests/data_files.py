@@ -77,31 +77,18 @@ def write_original(name, version, folder):
         if version == "text":
             write_nuswide_text(X, Y, folder)
         else:
-            arrays = {
-                "I_tr": X[:500],
-                "I_te": X[500:],
-                "L_tr": Y[:500],
-                "L_te": Y[500:],
-            }
+            arrays = {"I_tr": X[:500], "I_te": X[500:], "L_tr": Y[:500], "L_te": Y[500:]}
             write_mat(path, arrays, version)
         return X, Y
     n = 205 * 25
     X = rng.normal(size=(n, 4))
     if name == "cifar10":
         Y = np.arange(n)[:, None] % 10 + 1
-        arrays = {
-            "trainCNN": X[:3000],
-            "testCNN": X[3000:],
-            "trainLabels": Y[:3000],
-            "testLabels": Y[3000:],
-        }
+        arrays = {"trainCNN": X[:3000], "testCNN": X[3000:]}
+        arrays |= {"trainLabels": Y[:3000], "testLabels": Y[3000:]}
     else:
         Y = np.arange(n)[:, None] % 205
-        arrays = {
-            "pca_feats": X.astype(np.float32),
-            "labels": Y.astype(np.float64),
-            "other": X[:3],
-        }
+        arrays = {"pca_feats": X.astype(np.float32), "labels": Y.astype(float), "other": X[:3]}
     write_mat(path, arrays, version)
     return X, Y
 

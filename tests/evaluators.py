@@ -4,7 +4,7 @@ Each follows the convention of one program: which ranks count, the order of ties
 what happens to a query without a hit. The lines cited were read at the commit named. The twins take
 codes of -1 and 1 (float32), labels as 0/1 matrices, and return the mean as a float.
 
-The twins were compared with the programs on the cases of test_metrics_conventions.py: the functions
+The twins were compared with the programs on the cases of test_conventions.py: the functions
 of DeepHash-pytorch, CSQ and both of HashNet agree to 4e-16, ranx 0.3.21 exactly (with numba's order
 of ties), torchmetrics 1.9.0 to the rounding of float32 (with the order of torch.topk), trec_eval to
 the four digits that it prints. OrthoHash and the MATLAB programs were read, not run.
@@ -25,13 +25,25 @@ def relevance(query_labels, db_labels):
 
 def precision_sum(hits):
     """Return the sum of the precisions at the hits, given in order of rank."""
-    total = 0.0
-    n_hits = 0
-    for rank, hit in enumerate(hits, start=1):
-        if hit:
-            n_hits += 1
-            total += n_hits / rank
-    return total
+    ranks = np.flatnonzero(hits) + 1
+    return sum(n_hits / rank for n_hits, rank in enumerate(ranks, start=1))
+
+
+def mean_precision(hits):
+    """Return the sum of the precisions divided by the hits, 0 without a hit."""
+    return precision_sum(hits) / max(np.sum(hits), 1)
+
+
+def mean(scores):
+    """Return the mean, or NaN if every query was left out."""
+    return np.mean(scores) if scores else np.nan
+
+
+def by_similarity(queries, database, query_labels, db_labels, top):
+    """Return the first relevances of each query by numpy's default sort along axis 0."""
+    order = np.argsort(-(database @ queries.T), axis=0)
+    is_relevant = relevance(query_labels, db_labels)
+    return [is_relevant[q][order[:top, q]] for q in range(len(queries))]
 
 
 def stable(values):
@@ -47,14 +59,12 @@ def deephash_pytorch(queries, database, query_labels, db_labels, top):
     (229), divided by all queries (231). topK is -1 for CIFAR-10, MIRFlickr and VOC 2012 (lines 12,
     27, 30), and then ``gnd[0:topk]`` drops the last item.
     """
-    total = 0.0
     is_relevant = relevance(query_labels, db_labels)
+    scores = []
     for q in range(len(queries)):
         order = np.argsort(distances(queries[q : q + 1], database)[0])
-        hits = is_relevant[q][order][0:top]
-        if hits.any():
-            total += precision_sum(hits) / hits.sum()
-    return total / len(queries)
+        scores.append(mean_precision(is_relevant[q][order][0:top]))
+    return np.mean(scores)
 
 
 def csq(queries, database, query_labels, db_labels, top):
@@ -64,15 +74,9 @@ def csq(queries, database, query_labels, db_labels, top):
     similarities along axis 0 (21), a query without a label is passed over (31), division by the
     hits among the first R (41), 0 without a hit (43), the mean (50).
     """
-    order = np.argsort(-(database @ queries.T), axis=0)
-    is_relevant = relevance(query_labels, db_labels)
-    scores = []
-    for q in range(len(queries)):
-        if query_labels[q].sum() == 0:
-            continue
-        hits = is_relevant[q][order[:top, q]]
-        scores.append(precision_sum(hits) / hits.sum() if hits.any() else 0.0)
-    return np.mean(scores)
+    ranked = by_similarity(queries, database, query_labels, db_labels, top)
+    has_label = query_labels.sum(axis=1) > 0
+    return np.mean([mean_precision(ranked[q]) for q in np.flatnonzero(has_label)])
 
 
 def hashnet_pytorch(queries, database, query_labels, db_labels, top):
@@ -81,11 +85,8 @@ def hashnet_pytorch(queries, database, query_labels, db_labels, top):
     thuml/HashNet @ 85387b8, pytorch/src/test.py, lines 31-53: argsort of negative similarities
     along axis 0 (39), the score is appended only if there is a hit (50-51).
     """
-    order = np.argsort(-(database @ queries.T), axis=0)
-    is_relevant = relevance(query_labels, db_labels)
-    ranked = [is_relevant[q][order[:top, q]] for q in range(len(queries))]
-    scores = [precision_sum(hits) / hits.sum() for hits in ranked if hits.any()]
-    return np.mean(scores) if scores else np.nan
+    ranked = by_similarity(queries, database, query_labels, db_labels, top)
+    return mean([mean_precision(hits) for hits in ranked if hits.any()])
 
 
 def hashnet_caffe(queries, database, query_labels, db_labels, top):
@@ -94,14 +95,9 @@ def hashnet_caffe(queries, database, query_labels, db_labels, top):
     thuml/HashNet @ 85387b8, caffe/models/predict/nuswide_81/predict_parallel.py, lines 20-46: the
     test on ground_truth (35), division by the hits or by 1 (41-44).
     """
-    order = np.argsort(-(database @ queries.T), axis=0)
-    is_relevant = relevance(query_labels, db_labels)
-    scores = []
-    for q in range(len(queries)):
-        if is_relevant[q].any():
-            hits = is_relevant[q][order[:top, q]]
-            scores.append(precision_sum(hits) / max(hits.sum(), 1))
-    return np.mean(scores) if scores else np.nan
+    ranked = by_similarity(queries, database, query_labels, db_labels, top)
+    counts = relevance(query_labels, db_labels).any(axis=1)
+    return mean([mean_precision(ranked[q]) for q in np.flatnonzero(counts)])
 
 
 def orthohash(queries, database, query_labels, db_labels, top, order=stable):
@@ -110,12 +106,8 @@ def orthohash(queries, database, query_labels, db_labels, top, order=stable):
     kamwoh/orthohash @ 94c4a03, functions/hashing.py, calculate_mAP, lines 55-129: torch.topk of the
     distances (102), division by the hits among the first R (119), 0 without a hit (121).
     """
-    is_relevant = relevance(query_labels, db_labels)
-    scores = []
-    for q, row in enumerate(distances(queries, database)):
-        hits = is_relevant[q][order(row)[:top]]
-        scores.append(precision_sum(hits) / hits.sum() if hits.any() else 0.0)
-    return np.mean(scores)
+    rows = zip(relevance(query_labels, db_labels), distances(queries, database), strict=True)
+    return np.mean([mean_precision(target[order(row)[:top]]) for target, row in rows])
 
 
 def int8_similarities(queries, database):
@@ -136,13 +128,10 @@ def matlab_map(queries, database, query_labels, db_labels, top=None):
     precisions at the recalled items divided by their number: vl_pr.m, lines 166-167;
     0 / 0 without one.
     """
-    is_relevant = relevance(query_labels, db_labels)
-    scores = []
-    for q, row in enumerate(int8_similarities(queries, database)):
-        hits = is_relevant[q][stable(-row)]
-        if hits.any():
-            scores.append(precision_sum(hits) / hits.sum())
-    return np.mean(scores) if scores else np.nan
+    rows = zip(
+        relevance(query_labels, db_labels), int8_similarities(queries, database), strict=True
+    )
+    return mean([mean_precision(target[stable(-row)]) for target, row in rows if target.any()])
 
 
 def matlab_map_at(queries, database, query_labels, db_labels, top):
@@ -162,8 +151,8 @@ def matlab_map_at(queries, database, query_labels, db_labels, top):
                 break
         hits = is_relevant[q][order[:top]]
         if hits.any():
-            scores.append(precision_sum(hits) / hits.sum())
-    return np.mean(scores) if scores else np.nan
+            scores.append(mean_precision(hits))
+    return mean(scores)
 
 
 def oasis(queries, database, query_labels, db_labels, top=None):
@@ -173,13 +162,8 @@ def oasis(queries, database, query_labels, db_labels, top=None):
     stable sort of the Hamming distances; mAP.m, lines 4-19: scores begin as 0 (4), R is the whole
     database (5), division by all hits (16), the mean (19).
     """
-    is_relevant = relevance(query_labels, db_labels)
-    scores = np.zeros(len(queries))
-    for q, row in enumerate(distances(queries, database)):
-        hits = is_relevant[q][stable(row)]
-        if hits.any():
-            scores[q] = precision_sum(hits) / hits.sum()
-    return scores.mean()
+    rows = zip(relevance(query_labels, db_labels), distances(queries, database), strict=True)
+    return np.mean([mean_precision(target[stable(row)]) for target, row in rows])
 
 
 def torchmetrics_map(scores, is_relevant, top, order=stable):
@@ -193,8 +177,7 @@ def torchmetrics_map(scores, is_relevant, top, order=stable):
     """
     result = []
     for row, target in zip(scores, is_relevant, strict=True):
-        hits = np.where(row > 0, target, False)[order(-row)[:top]]
-        result.append(precision_sum(hits) / hits.sum() if hits.any() else 0.0)
+        result.append(mean_precision(np.where(row > 0, target, False)[order(-row)[:top]]))
     return np.mean(result)
 
 

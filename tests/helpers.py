@@ -1,8 +1,10 @@
 """Streams, comparisons, feature maps and bad input that several test files share."""
 
+import contextlib
 import itertools
 import re
 import tempfile
+import warnings
 from pathlib import Path
 
 import numba
@@ -18,8 +20,9 @@ JIT_IS_OFF = bool(numba.config.DISABLE_JIT)
 KINDS = "random", "ordered", "spread"
 STRINGS = np.array(["ape", "a longer name", "", "ü"])
 needs_jit = pytest.mark.skipif(JIT_IS_OFF, reason="plain Python is slow, and can be interrupted")
-# The profile of tests/conftest.py, or of the environment.
+# The profile of tests/conftest.py, or of the environment, and how much longer it looks.
 quick = settings()
+LOOK = 1 if quick.max_examples < 100 else 20
 
 
 # ---- streams -------------------------------------------------------------------------
@@ -161,6 +164,77 @@ class Shift(Affine):
             self.rows_ = state["rows"]
 
 
+# ---- damaged files -------------------------------------------------------------------
+
+
+def outcome(path, model, X, y, maps):
+    """Load a damaged file: return "refused" or "works"; any other outcome is an error."""
+    given = maps()
+    before = repr(given)
+    try:
+        loaded = type(model).load(path, feature_map=given)
+    except ValueError as error:
+        assert_helpful(error, str(path))
+        assert repr(given) == before
+        return "refused"
+    has_begun = hasattr(loaded, "targets_")
+    with np.errstate(all="ignore"):
+        try:
+            loaded.partial_fit(X[:1], y[:1])
+            with contextlib.suppress(NotFittedError):
+                loaded.transform(X)
+            loaded.partial_fit(X, y).transform(X)
+        except ValueError:
+            assert not has_begun  # a map may refuse its parameters when it is fitted
+    return "works"
+
+
+def write(path, arrays):
+    with open(path, "wb") as file:
+        np.savez(file, **{name: a for name, a in arrays.items() if a is not None})
+
+
+def converted(a, dtype):
+    """Return the array as another dtype, with zeros where that cannot be."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return a.astype(dtype)
+    except (OverflowError, TypeError, ValueError):
+        return np.zeros(a.shape, dtype)
+
+
+def damages(a):
+    """Yield what may be done to an array, and what becomes of it."""
+    yield "gone", None
+    for dtype in ("f2", "f4", "f8", ">f4", "i1", "i8", "u1", "?", "U9", "S9", "c8", "M8[s]", "O"):
+        if dtype != a.dtype:
+            yield dtype, converted(a, dtype)
+    yield "one dimension more", a[None]
+    yield "two", np.stack([a, a])
+    if a.ndim:
+        yield "no rows", a[:0]
+        yield "one row less", a[:-1]
+        yield "rows twice", np.concatenate([a, a])
+    if a.ndim > 1:
+        yield "one column less", a[:, 1:]
+        yield "columns twice", np.tile(a, 2)
+        yield "transposed", a.T
+        yield "Fortran", np.asfortranarray(a)
+    kind = a.dtype.kind
+    values = {"f": [np.nan, np.inf, -np.inf, 1e38, 0], "U": ["", "{}", "[" * 10**5, "x", "9" * 99]}
+    if kind in "iu":
+        values[kind] = [np.iinfo(a.dtype).max, np.iinfo(a.dtype).min, 1, 0]
+    for value in values.get(kind, []):
+        if kind == "U":
+            yield f"{value[:9]!r}", np.full(a.shape, value)
+        elif a.size:
+            b = a.copy()
+            b.flat[-1] = value
+            yield f"{value}", b
+            yield f"all {value}", np.full_like(a, value)
+
+
 # ---- bad input -----------------------------------------------------------------------
 
 
@@ -209,7 +283,7 @@ BAD_FEATURES = {
     "none": (None, (TypeError, ValueError), ["object"]),
     "complex": (X0.astype(complex), ValueError, ["complex128"]),
     "dates": (X0.astype("M8[s]"), (TypeError, ValueError), ["datetime64"]),
-    "sparse": (Sparse(), TypeError, ["Sparse", "toarray()"]),
+    "sparse": (Sparse(), TypeError, ["toarray()", "Sparse"]),
 }
 BAD_LABELS = {
     "too few": (Y0[:59], ValueError, ["(59,)", "60"]),

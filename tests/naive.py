@@ -95,11 +95,7 @@ def relevances(label, labels):
     """Return 1 for every item with the query's label, or with a label in common, else 0."""
     if np.ndim(label) == 0:
         return [int(other == label) for other in labels]
-    shared = []
-    for other in labels:
-        both = [x and y for x, y in zip(label, other, strict=True)]
-        shared.append(int(any(both)))
-    return shared
+    return [int(any(x and y for x, y in zip(label, other, strict=True))) for other in labels]
 
 
 def histogram(distances, n_bits):
@@ -116,11 +112,7 @@ def average_precision(ranked, normalize="relevant", top=None):
     """Return the AP of relevances in order of rank, or None for a query that is left out."""
     top = len(ranked) if top is None else top
     ranks = [i for i, hit in enumerate(ranked[:top], start=1) if hit]
-    divisors = {
-        "relevant": sum(ranked),
-        "min": min(sum(ranked), top),
-        "retrieved": len(ranks),
-    }
+    divisors = {"relevant": sum(ranked), "min": min(sum(ranked), top), "retrieved": len(ranks)}
     divisor = divisors[normalize]
     if not divisor:
         return None
@@ -140,18 +132,6 @@ def tie_orders(distances, relevances):
         orders.append(set(permutations(tied)))
     for order in product(*orders):
         yield list(chain(*order))
-
-
-def expected_average_precision(distances, relevances, normalize="relevant", top=None):
-    """Return the mean AP over all orders, or None if no order has a score.
-
-    An order without a score counts as 0.
-    """
-    orders = tie_orders(distances, relevances)
-    scores = [average_precision(ranked, normalize, top) for ranked in orders]
-    if all(score is None for score in scores):
-        return None
-    return sum(score or 0 for score in scores) / Fraction(len(scores))
 
 
 def expected_precision_at_k(distances, relevances, k):
@@ -186,14 +166,10 @@ def precision_recall(queries, n_bits):
     Both are means over the queries, pairs (distances, relevances), with a relevant item.
     """
     some = [query for query in queries if sum(query[1])]
-    precision = []
-    recall = []
-    for radius in range(n_bits + 1):
-        precisions = [precision_at_radius(*query, radius) for query in some]
-        recalls = [recall_at_radius(*query, radius) for query in some]
-        precision.append(sum(precisions) / len(some))
-        recall.append(sum(recalls) / len(some))
-    return precision, recall
+    return [
+        [sum(score(*query, radius) for query in some) / len(some) for radius in range(n_bits + 1)]
+        for score in (precision_at_radius, recall_at_radius)
+    ]
 
 
 def expected(score, distances, grades, *options):
@@ -516,22 +492,7 @@ def frequent_directions(A, n_rows):
     return B
 
 
-def walsh_hadamard(A):
-    """Return H A by the recursion H_2n = [[H, H], [H, -H]]."""
-    if len(A) == 1:
-        return A
-    half = len(A) // 2
-    top = walsh_hadamard(A[:half])
-    bottom = walsh_hadamard(A[half:])
-    return np.concatenate([top + bottom, top - bottom])
-
-
 # ---- baselines/mihash.py -------------------------------------------------------------
-
-
-def dot(A, i, B, j):
-    """Return the product of row i of A and row j of B."""
-    return sum(float(a) * float(b) for a, b in zip(A[i], B[j], strict=True))
 
 
 def entropy(p):
@@ -749,7 +710,7 @@ def bsodh(X, same, related, W, batch, ridge, fit_weight, similar, dissimilar, or
     return W
 
 
-# ---- baselines/hadamard_ridge.py -----------------------------------------------------
+# ---- ridge.py -----------------------------------------------------
 
 
 def solve(A, B):

@@ -3,7 +3,6 @@
 test_pairwise.py has OKH and AdaptHash, test_sketching.py has SketchHash and FROSH.
 """
 
-import contextlib
 import copy
 import itertools
 import pickle
@@ -13,7 +12,7 @@ from dataclasses import replace
 import naive
 import numpy as np
 import pytest
-from helpers import JIT_IS_OFF, assert_helpful, feed
+from helpers import JIT_IS_OFF, assert_helpful, contents, damages, feed, outcome, write
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 
@@ -157,48 +156,19 @@ def test_a_failed_call_changes_nothing(name):
     assert learned(model.partial_fit(X[50:], y[50:]), X) == after
 
 
-def damaged(a):
-    """Return arrays that may stand in a damaged file in the place of `a`."""
-    yield from (a.astype(complex), a.astype(np.float16), a[None], np.stack([a, a], axis=-1))
-    if a.ndim:
-        yield from (np.concatenate([a, a]), a[:1], a[:0], a[..., :0])
-    if a.dtype.kind == "f":
-        yield from (np.full_like(a, value) for value in (np.nan, np.inf, 0, -1))
-        yield from (np.full_like(a, sign * np.finfo(a.dtype).max) for sign in (1, -1))
-        yield np.where(np.arange(a.size).reshape(a.shape) % 2, 1, -1) * np.finfo(a.dtype).max
-    if a.dtype.kind in "iu":
-        limits = np.iinfo(a.dtype)
-        yield from (np.full_like(a, value) for value in (limits.max, limits.min, 0))
-    if a.dtype.kind == "b":
-        yield from (~a, np.ones_like(a))
-
-
 @pytest.mark.skipif(JIT_IS_OFF, reason="there is no compiled loop to crash")
 @pytest.mark.filterwarnings("ignore")  # of overflow
 @pytest.mark.parametrize("labels", ["integers", "sets"])
 @methods
 def test_a_damaged_file_is_refused_or_does_no_harm(name, labels, tmp_path):
     X, y = stream(labels)
-    path = tmp_path / "model.npz"
     model = make(name).partial_fit(X[:75], y[:75])
-    model.save(path)
-    with np.load(path) as file:
-        arrays = dict(file)
+    arrays = contents(model)
     n_refused = 0
     for key in [key for key in arrays if key.startswith("model/")]:
-        for array in [None, *damaged(arrays[key])]:
-            changed = arrays | {key: array}
-            np.savez(path, **{k: a for k, a in changed.items() if a is not None})
-            try:
-                other = type(model).load(path)
-            except ValueError as error:
-                n_refused += 1
-                assert_helpful(error, str(path))
-                continue
-            # A sketch of the largest numbers cannot be decomposed.
-            with contextlib.suppress(np.linalg.LinAlgError), np.errstate(all="ignore"):
-                assert other.transform(X).shape == model.transform(X).shape
-                other.partial_fit(X, y).transform(X)
+        for _, array in damages(arrays[key]):
+            write(tmp_path / "bad.npz", arrays | {key: array})
+            n_refused += outcome(tmp_path / "bad.npz", model, X, y, lambda: None) == "refused"
     assert n_refused > 5
 
 
@@ -224,19 +194,6 @@ def test_only_supervised_methods_need_labels(name):
     expected = make(name).fit(X).weights_
     for labels in (y, np.full(80, "a"), np.eye(80, dtype=int)):
         assert_array_equal(make(name).fit(X, labels).weights_, expected)
-
-
-@pytest.mark.parametrize("name", SUPERVISED)
-def test_the_form_of_labels_does_not_matter(name):
-    X, y = stream()
-    order = np.argsort(y, kind="stable")
-    expected = make(name).partial_fit(X[order], y[order])
-    names = np.array(["a", "bb", "ccc", "dddd"])[y]
-    for labels in (names, names.astype(object), y - 7, y.astype(np.uint8)):
-        model = make(name)
-        for part in np.array_split(order, 8):
-            model.partial_fit(X[part], np.array(labels[part].tolist()))  # strings get longer
-        assert_allclose(model.weights_, expected.weights_, atol=1e-5)
 
 
 REFUSED = {
@@ -272,14 +229,16 @@ def test_parameters_out_of_range_are_refused_with_a_way_out(method):
 @pytest.mark.parametrize("name", METHODS)
 def test_every_method_is_made_for_every_data_set(name, dataset_name):
     model = METHODS[name](dataset_name, 16, 0)
-    assert type(model).__name__ == name and type(model) is getattr(baselines, name)
+    assert type(model) is getattr(baselines, name)
     assert model.n_bits == 16 and model.random_state == 0
     model._check_params()
+    expected = UnitLength(1000)
     if name == "HMOH":
         of_set = {"places205": RBF(800, 10.0), "mnist": RBF(300, 6.0)}
-        assert repr(model.feature_map) == repr(of_set.get(dataset_name))
-    else:
-        assert isinstance(model.feature_map, UnitLength)
+        expected = of_set.get(dataset_name)
+    elif dataset_name == "mnist":  # the defaults are those of MNIST
+        assert repr(model) == repr(type(model)(16, expected, random_state=0))
+    assert repr(model.feature_map) == repr(expected)
     # Two models do not share a map.
     other = METHODS[name](dataset_name, 16, 0).feature_map
     assert other is None or other is not model.feature_map
@@ -291,10 +250,6 @@ def test_settings_of_the_paper():
     assert METHODS["MIHash"]("nuswide", 8, 0).sharpness == 1
     assert METHODS["HCOH"]("places205", 8, 0).learning_rate == 0.1
     assert METHODS["OKH"]("places205", 8, 0).aggressiveness == 0.0001
-    # The defaults are those of MNIST.
-    for name in set(METHODS) - {"HMOH"}:
-        model = METHODS[name]("mnist", 32, 0)
-        assert repr(model) == repr(type(model)(32, UnitLength(), random_state=0))
     for make_model in (METHODS["LSH"], METHODS_AS_PUBLISHED["OSH"]):
         with pytest.raises(ValueError, match="imagenet") as caught:
             make_model("imagenet", 8, 0)

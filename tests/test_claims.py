@@ -2,7 +2,6 @@
 
 import json
 import math
-import re
 
 import numpy as np
 import pytest
@@ -67,21 +66,7 @@ def test_an_order_is_judged_by_its_gaps(ours, verdict, judge):
 def test_a_value_is_judged_by_its_margin(ours, verdict, judge):
     claim = judge(entry(VALUE, 0.8), seeds("HMOH", ours))
     assert claim.verdict == verdict
-    assert re.fullmatch(
-        r"0\.\d{3} \[0\.\d{3}, 0\.\d{3}\] of 3 seeds, printed 0.8 within 0.02(, too \w+)?",
-        claim.why,
-    )
     assert claim.low < claim.estimate < claim.high
-    assert claim.tables_agree is False
-
-
-def test_the_words_say_what_decided(judge):
-    records = seeds("HMOH", [0.6, 0.7, 0.8]) + seeds("OKH", [0.5, 0.6, 0.7])
-    claim = judge(entry(ORDER), records)
-    assert claim.why == ("weakest case: at 32 bits HMOH over OKH 0.100 [0.100, 0.100] of 3 seeds")
-    assert claim.p < 1e-6
-    few = seeds("HMOH", [0.6, 0.4]) + seeds("OKH", [0.5, 0.5])
-    assert judge(entry(ORDER), few).why.endswith("of 2 seeds, too few seeds")
 
 
 def test_most_and_slack_of_the_entry_are_used(judge):
@@ -108,18 +93,17 @@ def test_a_gain_and_a_change_are_judged_too(judge):
 
 
 def test_a_sample_by_hand_is_a_gap_cases_or_a_value(judge):
-    hand = Sample([0.1, 0.2, 0.15], why="the gap is")
-    claim = judge(entry(role=None), hand=hand)
-    assert (claim.verdict, claim.data) == ("supported", "theory")
-    assert claim.why.startswith("the gap is 0.150 [")
-    hand = Sample({"a": [0.1, 0.2, 0.15] * 2, "b": np.array([-0.14, -0.16, -0.15] * 2)})
-    claim = judge(entry(role=None), hand=hand)
-    assert claim.verdict == "contradicted"
-    assert claim.why.startswith("b -0.150 [")
-    hand = Sample([{"a": [0.1, 0.1]}, {"b": [0.2, 0.2]}])
-    assert judge(entry(role=None), hand=hand).verdict == "supported"
-    hand = Sample([0.50, 0.52, 0.49])
-    assert judge(entry(printed=0.5, role=None), hand=hand).n == 3
+    for values, verdict, why in [
+        ([0.1, 0.2, 0.15], "supported", "0.150 ["),
+        ({"a": [0.1, 0.2] * 3, "b": np.array([-0.14, -0.16] * 3)}, "contradicted", "b -0.150 ["),
+        ([{"a": [0.1, 0.1]}, {"b": [0.2, 0.2]}], "supported", "a 0.100 ["),
+    ]:
+        claim = judge(entry(role=None), hand=Sample(values))
+        assert (claim.verdict, claim.data) == (verdict, "theory")
+        assert claim.why.startswith(why)
+    hand = Sample([0.50, 0.52, 0.49], why="the gap is")
+    claim = judge(entry(printed=0.5, role=None), hand=hand)
+    assert claim.n == 3 and claim.why.startswith("the gap is 0.503 [")
 
 
 def test_a_time_is_reported_and_never_judged(judge):
@@ -140,16 +124,17 @@ def test_what_cannot_be_tested_says_why(judge):
 
 def test_an_exact_fact_is_true_or_equal_to_the_printed_number(judge):
     truth = entry(role=None, kind="exact")
-    for value, verdict in [(True, "right"), (np.False_, "wrong")]:
-        claim = judge(truth, hand=Exact(value, "counted"))
-        assert (claim.verdict, claim.why, claim.n) == (verdict, "counted", 0)
-        assert math.isnan(claim.p)
-        assert math.isnan(claim.estimate)
     number = entry(printed=256, role=None, kind="exact")
-    for value, verdict in [(256, "right"), (255.9, "wrong"), (True, "right")]:
-        assert judge(number, hand=Exact(value)).verdict == verdict
-    claim = judge(number, hand=Exact(np.int64(128), "the order is"))
-    assert (claim.why, claim.estimate) == ("the order is 128, printed 256", 128)
+    for spec, value, verdict in [
+        (truth, True, "right"),
+        (truth, np.False_, "wrong"),
+        (number, 256, "right"),
+        (number, 255.9, "wrong"),
+        (number, True, "right"),
+    ]:
+        claim = judge(spec, hand=Exact(value, "counted"))
+        assert (claim.verdict, claim.n) == (verdict, 0) and math.isnan(claim.p)
+        assert claim.why.startswith("counted")
     with pytest.raises(ValueError, match=r"prints no number, so 0.5 must be True or False"):
         judge(truth, hand=Exact(0.5))
 
@@ -164,18 +149,19 @@ def test_a_measurement_of_the_wrong_kind_is_refused(judge):
 
 
 def test_claims_that_cannot_be_settled_are_all_named(monkeypatch, tmp_path):
-    entries = [entry(id="hand"), entry(ORDER, id="order")]
-    entries += [entry(VALUE, 0.5, "nuswide", id="role")]
+    entries = [entry(id="hand"), entry(ORDER, id="order"), entry(VALUE, 0.5, "nuswide", id="role")]
     write(tmp_path, monkeypatch, *entries)
     by_hand = {"order": Sample([1, 2]), "typo": Sample([1, 2])}
     with pytest.raises(ValueError) as error:
         claims.judge("n", seeds("HMOH", [0.5]), by_hand)
-    message = str(error.value)
-    assert "hand: by_hand has no entry: measure it" in message
-    assert "order: no record of OKH at 32 bits with 'mAP'" in message
-    assert "role: no records of nuswide" in message
-    assert "typo: not a claim" in message
-    assert "order: not a claim" in message
+    for words in (
+        "hand: by_hand has no entry: measure it",
+        "order: no record of OKH at 32 bits with 'mAP'",
+        "role: no records of nuswide",
+        "typo: not a claim",
+        "order: not a claim",
+    ):
+        assert words in str(error.value)
 
 
 # ---- as published --------------------------------------------------------------------
@@ -206,13 +192,6 @@ def test_what_is_supported_only_as_published_is_an_artefact(
     assert ("HMOH.m" in claim.why) == (verdict == "artefact")
 
 
-def test_a_faulty_method_without_published_runs_was_not_run_as_published(judge):
-    records = seeds("HMOH", [0.6] * 7) + seeds("OKH", [0.5] * 7)
-    claim = judge(entry(ORDER), records)
-    assert (claim.verdict, claim.as_published) == ("supported", None)
-    assert "as published" not in claim.why
-
-
 def test_a_value_by_hand_can_be_an_artefact(judge):
     hand = Sample([0.1, 0.1], "mnist", published=[0.8, 0.8], faults=("a slip in x.m",))
     claim = judge(entry(printed=0.8), hand=hand)
@@ -226,8 +205,7 @@ def test_a_value_by_hand_can_be_an_artefact(judge):
 @pytest.mark.parametrize("value", [0.1, 0.9])
 @pytest.mark.parametrize("measure", [VALUE, ORDER])
 def test_a_stand_in_is_never_a_verdict_on_the_paper(measure, value, judge):
-    records = seeds("HMOH", [value] * 7, **STAND_IN)
-    records += seeds("OKH", [0.5] * 7, **STAND_IN)
+    records = seeds("HMOH", [value] * 7, **STAND_IN) + seeds("OKH", [0.5] * 7, **STAND_IN)
     spec = entry(measure, printed=0.9 if measure is VALUE else None, role="cifar10")
     claim = judge(spec, records)
     good, bad = ("reproduced", "different") if measure is VALUE else ("supported", "contradicted")
@@ -235,53 +213,35 @@ def test_a_stand_in_is_never_a_verdict_on_the_paper(measure, value, judge):
     assert (claim.verdict, claim.data) == ("not testable here", "cifar10_vgg16")
     assert (claim.stand_in, claim.there) == (True, shows)
     assert claim.why.startswith(f"STAND-IN cifar10_vgg16: {shows} there, ")
-    own = seeds("HMOH", [value] * 7, role="cifar10")
-    own += seeds("OKH", [0.5] * 7, role="cifar10")
+    own = seeds("HMOH", [value] * 7, role="cifar10") + seeds("OKH", [0.5] * 7, role="cifar10")
     claim = judge(spec, records + own)
     assert (claim.verdict, claim.stand_in, claim.there) == (shows, False, None)
-
-
-def test_an_artefact_on_a_stand_in_is_not_a_verdict_either(judge):
-    records = seeds("HMOH", [0.4] * 7, **STAND_IN) + seeds("OKH", [0.5] * 7, **STAND_IN)
-    records += seeds("HMOH", [0.9] * 7, published=True, **STAND_IN)
-    claim = judge(entry(ORDER, role="cifar10"), records)
-    assert (claim.verdict, claim.there) == ("not testable here", "artefact")
+    if measure is ORDER and value == 0.1:
+        records += seeds("HMOH", [0.9] * 7, published=True, **STAND_IN)
+        claim = judge(spec, records)
+        assert (claim.verdict, claim.there) == ("not testable here", "artefact")
 
 
 def test_a_stand_in_by_hand_is_known_by_its_name(judge):
-    spec = entry(printed=0.3, role="places205")
-    for data, verdict in [
-        ("udhr205", "not testable here"),
-        ("mnist", "not testable here"),
-        ("places205", "reproduced"),
-        ("random features of the same size", "reproduced"),
+    for data, value, there in [
+        ("udhr205", 0.3, "reproduced"),
+        ("udhr205", NAN, None),
+        ("mnist", 0.3, "reproduced"),
+        ("places205", 0.3, None),
+        ("random features of the same size", 0.3, None),
     ]:
-        claim = judge(spec, hand=Sample([0.3, 0.3], data))
-        assert (claim.verdict, claim.data) == (verdict, data)
-        assert claim.stand_in == (verdict != "reproduced")
-
-
-def test_a_stand_in_without_a_value_has_no_verdict_there(judge):
-    hand = Sample([NAN, NAN], "udhr205", why="it cannot encode yet")
-    claim = judge(entry(printed=0.3, role="places205"), hand=hand)
-    assert (claim.verdict, claim.stand_in, claim.there) == (
-        "not testable here",
-        True,
-        None,
-    )
-    assert claim.why == "STAND-IN udhr205: no value: it cannot encode yet"
+        is_stand_in = data in ("udhr205", "mnist")
+        claim = judge(entry(printed=0.3, role="places205"), hand=Sample([value, value], data))
+        assert claim.verdict == ("not testable here" if is_stand_in else "reproduced")
+        assert (claim.data, claim.stand_in, claim.there) == (data, is_stand_in, there)
 
 
 def test_the_quick_profile_is_no_verdict_and_lacks_nothing(judge, monkeypatch):
     monkeypatch.setenv("HMOH_PROFILE", "quick")
-    spec = entry(VALUE, 0.8)
-    claim = judge(spec, seeds("HMOH", [0.8, 0.8]))
-    assert (claim.verdict, claim.stand_in) == ("not testable here", False)
-    assert claim.there == "reproduced"
-    assert claim.why.startswith("quick profile: reproduced there, 0.800")
-    claim = judge(spec, seeds("HMOH", [0.8], n_bits=16))
-    assert (claim.verdict, claim.there) == ("not testable here", None)
-    assert claim.why == "quick profile: no record of HMOH at 32 bits with 'mAP'"
+    for n_bits, there in [(32, "reproduced"), (16, None)]:
+        claim = judge(entry(VALUE, 0.8), seeds("HMOH", [0.8, 0.8], n_bits=n_bits))
+        assert (claim.verdict, claim.stand_in) == ("not testable here", False)
+        assert claim.there == there and claim.why.startswith("quick profile: ")
     theory = entry(printed=0.5, role=None)
     assert judge(theory, hand=Sample([0.5, 0.5])).verdict == "reproduced"
     with pytest.raises(ValueError, match="x: by_hand has no entry"):
@@ -329,28 +289,22 @@ def test_the_cells_of_table_6_have_a_number_of_queries():
     assert {c.notebook for c in cells} == {"09_query_variation"}
 
 
-def test_cells_without_records_are_not_testable():
-    cells = claims.cells("mnist", seeds("HMOH", [0.847, 0.847]))
-    assert len(cells) == 96
-    tested = [cell for cell in cells if cell.verdict != "not testable here"]
-    assert [cell.id for cell in tested] == ["table4-mAP-HMOH-32"]
-    assert cells[0].why == "no record of OKH at 8 bits with 'mAP'"
-
-
-def test_a_cell_can_be_an_artefact():
+def test_cells_need_records_and_can_be_artefacts():
     records = seeds("HMOH", [0.7] * 7) + seeds("HMOH", [0.85] * 7, published=True)
-    found = {cell.id: cell for cell in claims.cells("mnist", records)}
-    cell = found["table4-mAP-HMOH-32"]
-    assert (cell.verdict, cell.as_published) == ("artefact", "reproduced")
-
-
-def test_a_cell_needs_published_runs_and_a_program_that_can_be_read():
-    records = seeds("HMOH", [0.847] * 7) + seeds("OKH", [0.3] * 7)
-    records += seeds("OKH", [0.224] * 7, published=True)
-    found = {cell.id: cell for cell in claims.cells("mnist", records)}
-    assert found["table4-mAP-HMOH-32"].as_published is None
-    okh = found["table4-mAP-OKH-32"]
-    assert (okh.verdict, okh.as_published) == ("different", None)
+    # No published program of OKH can be read.
+    records += seeds("OKH", [0.3] * 7) + seeds("OKH", [0.224] * 7, published=True)
+    cells = {cell.id: cell for cell in claims.cells("mnist", records)}
+    assert len(cells) == 96
+    tested = {
+        name: (cell.verdict, cell.as_published)
+        for name, cell in cells.items()
+        if cell.verdict != "not testable here"
+    }
+    assert tested == {
+        "table4-mAP-OKH-32": ("different", None),
+        "table4-mAP-HMOH-32": ("artefact", "reproduced"),
+    }
+    assert cells["table4-mAP-OKH-8"].why == "no record of OKH at 8 bits with 'mAP'"
 
 
 def test_all_specs_are_the_claims_and_all_cells():
@@ -363,8 +317,7 @@ def test_all_specs_are_the_claims_and_all_cells():
 
 
 def test_what_the_tables_say_is_part_of_a_claim(judge):
-    records = seeds("HMOH", [0.847] * 2) + seeds("OKH", [0.9] * 2)
-    assert judge(entry(VALUE, 0.847), records).tables_agree is True
-    assert judge(entry(ORDER), records).tables_agree is True
-    assert judge(entry(VALUE, 0.9), records).tables_agree is False
+    records = seeds("HMOH", [0.847] * 2)
+    for printed, agrees in [(0.847, True), (0.9, False)]:
+        assert judge(entry(VALUE, printed), records).tables_agree is agrees
     assert judge(entry(role=None), hand=Sample([1, 2])).tables_agree is None

@@ -33,32 +33,18 @@ def test_entry_is_well_formed(spec):
     optional = {"headline", "by_construction", "note", "published", "table"}
     if spec["kind"] == "value":
         needed |= {"unit", "margin"}
+        margins = {"precision": 0.02, "gain": max(0.02, abs(spec["printed"]) / 10)}
+        assert spec["margin"] == pytest.approx(margins[spec["unit"]], rel=0.01)
     how = {"measure", "by_hand", "untestable"} & set(spec)
     assert len(how) == 1
     assert set(spec) - optional - how == needed
     assert spec["kind"] in ("exact", "order", "value", "time")
     assert spec["role"] in (None, *ROLES)
     assert re.fullmatch(r"abstract|[13-5](\.\d+)*", spec["section"])
-    assert spec["claim"].endswith(".")
-    assert spec.get("note", ".").endswith(".")
-    assert spec.get("headline", True) is True
-    assert spec.get("by_construction", True) is True
-    if spec["kind"] == "value":
-        assert spec["printed"] is not None
-    if spec["kind"] == "order":
-        assert spec["printed"] is None
-    if spec["kind"] == "exact":
-        assert "by_hand" in spec
-
-
-@pytest.mark.parametrize("spec", ALL.values(), ids=ALL)
-def test_the_margin_is_that_of_the_unit(spec):
-    if spec["kind"] != "value":
-        return
-    margins = {"precision": 0.02, "gain": max(0.02, abs(spec["printed"]) / 10)}
-    assert spec["margin"] == pytest.approx(margins[spec["unit"]], rel=0.01)
-    if spec.get("measure", {}).get("is") == "gain":
-        assert spec["unit"] == "gain"
+    assert spec["claim"].endswith(".") and spec.get("note", ".").endswith(".")
+    assert spec.get("headline", True) is spec.get("by_construction", True) is True
+    assert spec["kind"] != "order" or spec["printed"] is None
+    assert spec["kind"] != "exact" or "by_hand" in spec
 
 
 MEASURED = {name: spec for name, spec in ALL.items() if "measure" in spec}
@@ -74,15 +60,14 @@ def test_measure_is_well_formed(spec):
         "change": {"method", "sign", "slack", "most"},
     }[measure["is"]]
     assert set(measure) - fields - {"split", "queries"} == {"is", "metric", "bits"}
-    is_value = measure["is"] in ("value", "gain")
-    assert spec["kind"] == ("value" if is_value else "order")
+    assert spec["kind"] == ("value" if measure["is"] in ("value", "gain") else "order")
+    assert measure["is"] != "gain" or spec["unit"] == "gain"
     assert spec["role"] is not None
     metrics = ("mAP", "P@H2", "AUC mAP", "AUC P@K", "AUC PR", "train_seconds")
     assert measure["metric"] in metrics
     assert {*np.atleast_1d(measure["bits"]).tolist()} <= {*BITS, 256, 512}
-    named = re.findall(r"[A-Za-z]+", json.dumps([measure.get("method"), measure.get("over")]))
-    named += re.findall(r"[A-Za-z]+", json.dumps(measure.get("ranking", [])))
-    assert {*named} - {"null"} <= {*claims.PAPER_METHODS}
+    named = json.dumps([measure.get(key, []) for key in ("method", "over", "ranking")])
+    assert {*re.findall(r"[A-Za-z]+", named)} - {"null"} <= {*claims.PAPER_METHODS}
     assert spec.get("published", {}).keys() <= {"metric"}
 
 

@@ -58,16 +58,6 @@ def test_an_interval_is_that_of_the_mean_over_queries():
     assert other.value == found.value and other != found
 
 
-def test_intervals_contain_the_truth_about_as_often_as_they_say():
-    # The mean over many queries stands for the truth.
-    truth = random_histogram(1, n_queries=20_000).mean_average_precision()
-    n_inside = 0
-    for seed in range(100, 160):
-        found = interval(random_histogram(seed, n_queries=60))
-        n_inside += found.low <= truth <= found.high
-    assert 50 <= n_inside <= 60
-
-
 def test_a_paired_comparison_is_narrower_than_two_intervals():
     a = random_histogram(0)
     # The same queries, a little worse: one hit of each moves to the end.
@@ -85,9 +75,7 @@ def test_a_paired_comparison_is_narrower_than_two_intervals():
     expected = a.mean_average_precision() - b.mean_average_precision()
     assert difference.value == pytest.approx(expected)
     assert difference.n_queries == apart.n_queries
-    backwards = compare(b, a)
-    assert backwards.value == pytest.approx(-difference.value)
-    assert backwards.high < 0
+    assert compare(b, a).value == pytest.approx(-difference.value)
     assert compare(a, a) == (0, 0, 0, apart.n_queries)
 
 
@@ -127,7 +115,7 @@ def test_describe_against_plain_definitions():
     assert list(summary) == list(expected)
 
 
-def test_describe_sees_a_short_code_repeated():
+def test_describe_sees_short_codes_repeated_and_constant_bits():
     bits = np.random.default_rng(3).random((5000, 16)) < 0.5
     short = describe(pack(bits))
     long = describe(pack(np.tile(bits, 4)))
@@ -135,12 +123,7 @@ def test_describe_sees_a_short_code_repeated():
     assert long["distinct bits"] == 16
     for name in ("distinct codes", "entropy of the codes in bits"):
         assert long[name] == short[name]
-
-
-def test_describe_of_constant_codes():
-    summary = describe(np.zeros((4, 2), np.uint8))
-    assert summary["constant bits"] == 16
-    assert summary["distinct bits"] == 1
-    assert summary["mean |correlation of two bits|"] == 0
-    assert summary["entropy of the codes in bits"] == 0
-    assert describe(np.zeros((1, 1), np.uint8))["codes"] == 1
+    constant = describe(np.zeros((4, 2), np.uint8))
+    assert (constant["constant bits"], constant["distinct bits"]) == (16, 1)
+    assert constant["mean |correlation of two bits|"] == 0
+    assert constant["entropy of the codes in bits"] == 0

@@ -1,8 +1,6 @@
 """Target codes: the three kinds of codebooks, growing streams, and several labels per sample."""
 
 import itertools
-import subprocess
-import sys
 
 import naive
 import numpy as np
@@ -10,7 +8,6 @@ import pytest
 from helpers import (
     JIT_IS_OFF,
     KINDS,
-    ROOT,
     assert_helpful,
     feed,
     multi_stream,
@@ -166,25 +163,6 @@ def test_the_work_of_spread_is_bounded_for_every_label_and_codebook(monkeypatch)
         draws.clear()
         Codebook(n_bits, "spread", n_labels)
         assert len(draws) == 1 + n_draws
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(sys.platform != "linux", reason="needs RLIMIT_AS")
-def test_spread_of_many_classes_is_quick_and_needs_less_than_a_gigabyte():
-    script = """
-import resource, time
-from hmoh import Codebook
-Codebook(4, "spread", 3, 0)  # all is compiled and imported
-pages = int(open("/proc/self/statm").read().split()[0])
-limit = pages * resource.getpagesize() + 1_000_000_000
-resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
-for n_bits, n_labels in [(64, 20_000), (500, 1000)]:
-    start = time.process_time()
-    book = Codebook(n_bits, "spread", n_labels, 0).add(list(range(n_labels)))
-    assert len(book.targets) == n_labels
-    assert time.process_time() - start < 20
-"""
-    subprocess.run([sys.executable, "-c", script], cwd=ROOT, check=True)
 
 
 # ---- growth --------------------------------------------------------------------------

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from helpers import (
     JIT_IS_OFF,
+    LOOK,
     ROOT,
     STRINGS,
     Affine,
@@ -22,9 +23,12 @@ from helpers import (
     assert_same,
     assert_same_state,
     contents,
+    damages,
     either_stream,
     needs_jit,
+    outcome,
     stream,
+    write,
 )
 from numpy.testing import assert_array_equal
 
@@ -83,10 +87,7 @@ def phase(name):
 @pytest.mark.parametrize("name", PHASES)
 def test_learning_goes_on_from_a_file_exactly_where_it_stopped(name, n, tmp_path):
     model, X, y, classes, maps = phase(name)
-    model.partial_fit(X[:n], y[:n], classes)
-    if not getattr(model, "targets_", True):
-        return  # one of the bugs at the end of this file
-    model.save(tmp_path / "model.npz")
+    model.partial_fit(X[:n], y[:n], classes).save(tmp_path / "model.npz")
     assert os.listdir(tmp_path) == ["model.npz"]
     loaded = HMOH.load(tmp_path / "model.npz", feature_map=maps())
     for start, stop in [(n, n), (n, n + 1), (n + 1, n + 6), (n + 6, 60), (0, 60)]:
@@ -107,8 +108,11 @@ def test_a_loaded_model_has_the_same_parameters_and_can_start_again(tmp_path):
     assert_same(model.fit(X, y), loaded.fit(X, y), X)
 
 
-def load_with_another_numpy(path, monkeypatch):
-    """Load a file where the same seeds give other numbers."""
+@pytest.mark.parametrize("multi", [False, True])
+def test_targets_are_those_of_the_file_also_where_numpy_draws_others(multi, tmp_path, monkeypatch):
+    X, y = either_stream(multi, n_labels=8)
+    model = HMOH(6, random_state=0).partial_fit(X, y)
+    model.save(tmp_path / "m.npz")
     default_rng = np.random.default_rng
 
     def another(seed=None):
@@ -116,99 +120,16 @@ def load_with_another_numpy(path, monkeypatch):
 
     with monkeypatch.context() as patch:
         patch.setattr(np.random, "default_rng", another)
-        return HMOH.load(path)
-
-
-@pytest.mark.parametrize("multi", [False, True])
-def test_targets_are_those_of_the_file_also_where_numpy_draws_others(multi, tmp_path, monkeypatch):
-    X, y = either_stream(multi, n_labels=8)
-    model = HMOH(6, random_state=0).partial_fit(X, y)
-    model.save(tmp_path / "m.npz")
-    loaded = load_with_another_numpy(tmp_path / "m.npz", monkeypatch)
+        loaded = HMOH.load(tmp_path / "m.npz")
     assert_same(model, loaded, X)
     assert_same(model.partial_fit(X, y), loaded.partial_fit(X, y), X)
+    if not multi:
+        # New labels get targets that are not used yet.
+        loaded.partial_fit(X[:24], np.arange(8, 32))
+        assert len({target.tobytes() for target in loaded.targets_.values()}) == 32
 
 
 # ---- damaged files -------------------------------------------------------------------
-
-
-def outcome(path, model, X, y, maps):
-    """Load a damaged file: return "refused" or "works"; any other outcome is an error."""
-    given = maps()
-    before = repr(given)
-    try:
-        loaded = type(model).load(path, feature_map=given)
-    except ValueError as error:
-        assert_helpful(error, str(path))
-        assert repr(given) == before
-        return "refused"
-    has_begun = hasattr(loaded, "targets_")
-    with np.errstate(all="ignore"):
-        try:
-            loaded.partial_fit(X[:1], y[:1])
-            with contextlib.suppress(NotFittedError):
-                loaded.transform(X)
-            loaded.partial_fit(X, y).transform(X)
-        except ValueError:
-            assert not has_begun  # a map may refuse its parameters when it is fitted
-    return "works"
-
-
-def write(path, arrays):
-    with open(path, "wb") as file:
-        np.savez(file, **{name: a for name, a in arrays.items() if a is not None})
-
-
-def converted(a, dtype):
-    """Return the array as another dtype, with zeros where that cannot be."""
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            return a.astype(dtype)
-    except (OverflowError, TypeError, ValueError):
-        return np.zeros(a.shape, dtype)
-
-
-def damages(a):
-    """Yield what may be done to an array, and what becomes of it."""
-    yield "gone", None
-    for dtype in ("f2", "f4", "f8", ">f4", "i1", "i8", "u1", "?", "U9", "S9", "c8", "M8[s]", "O"):
-        if dtype != a.dtype:
-            yield dtype, converted(a, dtype)
-    yield "one dimension more", a[None]
-    yield "two", np.stack([a, a])
-    if a.ndim:
-        yield "no rows", a[:0]
-        yield "one row less", a[:-1]
-        yield "rows twice", np.concatenate([a, a])
-    if a.ndim > 1:
-        yield "one column less", a[:, 1:]
-        yield "columns twice", np.tile(a, 2)
-        yield "transposed", a.T
-        yield "Fortran", np.asfortranarray(a)
-    kind = a.dtype.kind
-    values = {"f": [np.nan, np.inf, -np.inf, 1e38, 0], "U": ["", "{}", "[" * 10**5, "x", "9" * 99]}
-    if kind in "iu":
-        values[kind] = [np.iinfo(a.dtype).max, np.iinfo(a.dtype).min, 1, 0]
-    for value in values.get(kind, []):
-        if kind == "U":
-            yield f"{value[:9]!r}", np.full(a.shape, value)
-        elif a.size:
-            b = a.copy()
-            b.flat[-1] = value
-            yield f"{value}", b
-            yield f"all {value}", np.full_like(a, value)
-
-
-def has_known_bug(arrays):
-    """Tell whether a file would run into one of the bugs at the end of this file."""
-    steps = arrays.get("model/steps")
-    if steps is not None and steps.dtype.kind == "i" and ((steps < 0) | (steps > 2**60)).any():
-        return True
-    y = arrays.get("y")
-    if y is None or y.dtype.kind != "U":
-        return False
-    return bool((np.frombuffer(y.tobytes(), np.uint32) > sys.maxunicode).any())
 
 
 # Where these say "works", the array may have another form.
@@ -228,8 +149,6 @@ def test_every_damaged_array_is_refused_or_leaves_a_model_that_works(
     path = tmp_path / "bad.npz"
     for full_name, a in arrays.items():
         for what, b in damages(a):
-            if has_known_bug(arrays | {full_name: b}):
-                continue
             write(path, arrays | {full_name: b})
             found = outcome(path, model, X, y, maps)
             is_other = b is None or (b.dtype, b.shape) != (a.dtype, a.shape)
@@ -288,11 +207,11 @@ def test_a_file_of_another_version_or_class_is_refused_by_name(tmp_path):
     write(tmp_path / "m.npz", arrays | {"format": np.array("hmoh model 3 HMOH")})
     with pytest.raises(ValueError) as caught:
         HMOH.load(tmp_path / "m.npz")
-    assert_helpful(caught.value, "hmoh model 3 HMOH", "hmoh model 4 HMOH")
+    assert_helpful(caught.value, "hmoh model 3 HMOH", "hmoh model 5 HMOH")
     model.save(tmp_path / "m.npz")
     with pytest.raises(ValueError) as caught:
         Other.load(tmp_path / "m.npz")
-    assert_helpful(caught.value, "hmoh model 4 HMOH", "hmoh model 4 Other")
+    assert_helpful(caught.value, "hmoh model 5 HMOH", "hmoh model 5 Other")
 
 
 def damaged_bytes(raw, rng):
@@ -315,11 +234,9 @@ def damaged_array(arrays, rng):
     return arrays | {name: np.frombuffer(raw, a.dtype).reshape(a.shape)}
 
 
-# numpy leaves a file that is no archive open, which is one of the bugs at the end of this file.
-may_leave_it_open = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
-
-
-def damage_randomly(n, tmp_path):
+@pytest.mark.machine
+def test_damaged_bytes_are_refused_or_leave_a_model_that_works(tmp_path):
+    n = (80 if JIT_IS_OFF else 400) * LOOK
     rng = np.random.default_rng(n)
     counts = {"refused": 0, "works": 0}
     saved = []
@@ -334,28 +251,13 @@ def damage_randomly(n, tmp_path):
         if rng.random() < 0.5:
             path.write_bytes(damaged_bytes(raw, rng))
         else:
-            arrays = damaged_array(arrays, rng)
-            if has_known_bug(arrays):
-                continue
-            write(path, arrays)
+            write(path, damaged_array(arrays, rng))
         try:
             counts[outcome(path, *rest)] += 1
         except Exception as error:
             raise AssertionError(f"damage {i} of {n}") from error
     assert counts["refused"] > n / 2
     assert counts["works"] > 0
-
-
-@may_leave_it_open
-def test_damaged_bytes_are_refused_or_leave_a_model_that_works(tmp_path):
-    damage_randomly(80 if JIT_IS_OFF else 400, tmp_path)
-
-
-@pytest.mark.slow
-@pytest.mark.machine
-@may_leave_it_open
-def test_ten_thousand_damages_of_bytes(tmp_path):
-    damage_randomly(10_000, tmp_path)
 
 
 def with_method(raw, method):
@@ -378,12 +280,12 @@ ARCHIVES = {
     "without its beginning": lambda raw: raw[1000:],
     "deflated": lambda raw: with_method(raw, zipfile.ZIP_DEFLATED),
     "lzma": lambda raw: with_method(raw, zipfile.ZIP_LZMA),
+    "bzip2": lambda raw: with_method(raw, zipfile.ZIP_BZIP2),
     "unknown method": lambda raw: with_method(raw, 99),
     "another shape": lambda raw: raw.replace(b"(8, 16)", b"(9**9)"),
 }
 
 
-@may_leave_it_open
 @pytest.mark.parametrize("name", ARCHIVES)
 def test_a_foreign_or_broken_archive_is_a_value_error(name, tmp_path):
     model, X, y, _, maps = phase("plain")
@@ -423,6 +325,31 @@ def test_a_memory_error_while_a_file_is_read_is_a_value_error(tmp_path, monkeypa
     assert_helpful(caught.value, "MemoryError", "9 TiB")
 
 
+def test_arrays_of_a_file_that_a_loop_could_not_use_are_refused(tmp_path):
+    model, X, y, classes, maps = phase("known strings")
+    arrays = contents(model.partial_fit(X[:2], y[:2], classes))
+    labels = arrays["y"]
+    raw = np.zeros((2, labels.itemsize // 4), np.uint32)
+    raw[:, 0] = 1 << 30  # no character
+    bad = {"y": [raw.view(labels.dtype)[:, 0]]}
+    bad["model/steps"] = [np.array([steps]) for steps in (-1, -(2**63), 2**63 - 1)]
+    for name, values in bad.items():
+        for value in values:
+            write(tmp_path / "bad.npz", arrays | {name: value})
+            assert outcome(tmp_path / "bad.npz", model, X, y, maps) == "refused"
+
+
+def test_a_file_that_is_no_archive_is_closed(tmp_path):
+    path = tmp_path / "bad.npz"
+    path.write_bytes(b"PK\x03\x04 and nothing else")
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        with contextlib.suppress(ValueError):
+            HMOH.load(path)
+        gc.collect()
+    assert not caught
+
+
 # ---- maps ----------------------------------------------------------------------------
 
 
@@ -444,7 +371,7 @@ def test_maps_that_do_not_fit_the_file_are_an_error(saved_with, loaded_with, tmp
     HMOH(8, saved_with, warmup=20).fit(*stream()).save(tmp_path / "m.npz")
     with pytest.raises(ValueError) as caught:
         HMOH.load(tmp_path / "m.npz", feature_map=loaded_with)
-    assert_helpful(caught.value, str(tmp_path / "m.npz"), "feature_map=RBF()")
+    assert_helpful(caught.value, str(tmp_path / "m.npz"), "feature_map")
 
 
 def test_a_loaded_model_does_not_share_the_map_it_was_given(tmp_path):
@@ -507,8 +434,10 @@ def test_a_failing_save_leaves_the_old_file_and_no_other(tmp_path, monkeypatch, 
         raise error(28, "disk full")
 
     monkeypatch.setattr(*broken, fail)
-    with pytest.raises(error):
+    with pytest.raises(error) as caught:
         model.partial_fit(X, y).save(path)
+    if error is OSError:
+        assert_helpful(caught.value, str(path), "disk full", "space")
     assert path.read_bytes() == before
     assert os.listdir(tmp_path) == ["model.npz"]
 
@@ -522,16 +451,8 @@ def test_a_missing_file_or_folder_is_named_not_the_temporary_file(tmp_path):
         HMOH.load(tmp_path / "none.npz")
 
 
-def run(script, *arguments):
-    """Run a script in a new process, and return the words that it printed."""
-    env = os.environ | {"PYTHONPATH": str(ROOT)}
-    command = [sys.executable, "-c", script, *map(str, arguments)]
-    done = subprocess.run(command, env=env, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    return done.stdout
-
-
-MODELS = """
+# A process that saves two models in turn is killed again and again.
+KILLED = """
 import os, random, signal, sys, time
 from pathlib import Path
 import numpy as np
@@ -542,12 +463,11 @@ X = np.random.default_rng(0).normal(size=(8, 400))
 models = [HMOH(64, random_state=0).fit(X[:n], np.arange(n) % 4) for n in (4, 8)]
 weights = {model.n_seen_: model.weights_ for model in models}
 models[0].save(path)
-"""
-# A process that saves two models in turn is killed again and again.
-KILLED = """
 rng = random.Random(0)
 found = set()
-for _ in range(25):
+cut = []
+# On a busy machine, many kills may come before or after a save.
+for i in range(500):
     child = os.fork()
     if child == 0:
         while True:
@@ -559,104 +479,21 @@ for _ in range(25):
     loaded = HMOH.load(path)
     assert np.array_equal(loaded.weights_, weights[loaded.n_seen_])
     found.add(loaded.n_seen_)
-n_broken = 0
-for temporary in folder.glob("*.tmp"):
-    try:
-        HMOH.load(temporary)
-    except ValueError:
-        n_broken += 1
+    cut += [file for file in folder.glob("*.tmp") if file not in cut]
+    if i >= 25 and cut and len(found) == 2:
+        break
 assert [file.name for file in folder.glob("*.npz")] == ["model.npz"]
-print(len(found), n_broken)
+print(len(found), len(cut))
 """
-# No file can grow beyond so many bytes, as on a full disk.
-FULL = """
-import resource
-signal.signal(signal.SIGXFSZ, signal.SIG_IGN)  # it would kill the process
-old = path.read_bytes()
-for size in (0, 100, 10_000, len(old) // 2, len(old) - 300, len(old) - 10):
-    resource.setrlimit(resource.RLIMIT_FSIZE, (size, resource.RLIM_INFINITY))
-    try:
-        models[1].save(path)
-    except OSError as error:
-        print(error)
-    assert path.read_bytes() == old
-    assert list(folder.iterdir()) == [path]
-resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
-models[1].save(path)
-assert np.array_equal(HMOH.load(path).weights_, weights[8])
-"""
-needs_unix = pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such signals")
 
 
 @needs_jit
-@needs_unix
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such signals")
 def test_a_save_that_is_killed_leaves_the_old_or_the_new_model(tmp_path):
-    n_models, n_broken = map(int, run(MODELS + KILLED, tmp_path).split())
+    env = os.environ | {"PYTHONPATH": str(ROOT)}
+    command = [sys.executable, "-c", KILLED, str(tmp_path)]
+    done = subprocess.run(command, env=env, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
     # Both models were found. Some kills came in the middle of a file.
-    assert n_models == 2
-    assert n_broken > 0
-
-
-@needs_jit
-@needs_unix
-def test_a_full_disk_leaves_the_old_model_and_says_what_to_do(tmp_path):
-    errors = run(MODELS + FULL, tmp_path).splitlines()
-    assert len(errors) == 6
-    for error in errors:
-        assert_helpful(error, str(tmp_path / "model.npz"), "too large", "space")
-
-
-# ---- once bugs ----------------------------------------------------------------------------
-
-
-def test_a_model_whose_first_batch_waits_can_be_loaded(tmp_path):
-    X, y = stream()
-    model = HMOH(8, batch_size=7, random_state=0).partial_fit(X[:1], y[:1])
-    model.save(tmp_path / "m.npz")
-    loaded = HMOH.load(tmp_path / "m.npz")
-    assert_same_state(model.partial_fit(X, y), loaded.partial_fit(X, y))
-
-
-def test_new_labels_get_unused_targets_also_where_numpy_draws_others(tmp_path, monkeypatch):
-    model = HMOH(4, random_state=0).partial_fit(np.eye(8), np.arange(8))
-    model.save(tmp_path / "m.npz")
-    loaded = load_with_another_numpy(tmp_path / "m.npz", monkeypatch)
-    loaded.partial_fit(np.eye(8), np.arange(8, 16))
-    assert len({target.tobytes() for target in loaded.targets_.values()}) == 16
-
-
-@pytest.mark.parametrize("steps", [-(2**63), 2**63 - 1])
-def test_a_number_of_steps_that_cannot_go_on_is_refused(steps, tmp_path):
-    model, X, y, _, maps = phase("growing")
-    arrays = contents(model.partial_fit(X, y))
-    write(tmp_path / "bad.npz", arrays | {"model/steps": np.array([steps])})
-    assert outcome(tmp_path / "bad.npz", model, X, y, maps) == "refused"
-
-
-def test_waiting_labels_that_are_no_characters_are_refused(tmp_path):
-    model, X, y, classes, maps = phase("known strings")
-    arrays = contents(model.partial_fit(X[:2], y[:2], classes))
-    labels = arrays["y"]
-    raw = np.zeros((2, labels.itemsize // 4), np.uint32)
-    raw[:, 0] = 1 << 30
-    write(tmp_path / "bad.npz", arrays | {"y": raw.view(labels.dtype)[:, 0]})
-    assert outcome(tmp_path / "bad.npz", model, X, y, maps) == "refused"
-
-
-def test_an_archive_that_claims_to_be_compressed_by_bzip2_is_a_value_error(tmp_path):
-    model, X, y, _, maps = phase("plain")
-    model.fit(X, y).save(tmp_path / "m.npz")
-    raw = (tmp_path / "m.npz").read_bytes()
-    (tmp_path / "bad.npz").write_bytes(with_method(raw, zipfile.ZIP_BZIP2))
-    assert outcome(tmp_path / "bad.npz", model, X, y, maps) == "refused"
-
-
-def test_a_file_that_is_no_archive_is_closed(tmp_path):
-    path = tmp_path / "bad.npz"
-    path.write_bytes(b"PK\x03\x04 and nothing else")
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        with contextlib.suppress(ValueError):
-            HMOH.load(path)
-        gc.collect()
-    assert not caught
+    n_models, n_cut = map(int, done.stdout.split())
+    assert n_models == 2 and n_cut > 0

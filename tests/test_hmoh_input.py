@@ -48,15 +48,18 @@ PHASES = {
 @pytest.mark.parametrize("name", BAD_CALLS)
 def test_bad_samples_are_explained_and_leave_the_model_as_it_was(name, phase):
     X, y, error, words = BAD_CALLS[name]
-    model = HMOH(8, random_state=0, **PHASES[phase])
+    rng = np.random.default_rng(0)
+    model = HMOH(8, random_state=rng, **PHASES[phase])
     if phase != "unfitted":
         model.partial_fit(X0, M0 if np.ndim(y) == 2 else Y0)
     before = contents(model)
+    drawn = rng.bit_generator.state
     for call in (model.partial_fit, model.fit):
         with pytest.raises(error) as caught:
             call(X, y)
         assert_helpful(caught.value, *words)
         assert_same_arrays(contents(model), before)
+    assert rng.bit_generator.state == drawn
 
 
 @pytest.mark.parametrize("name", BAD_FEATURES)
@@ -79,12 +82,23 @@ def test_one_bad_value_is_found_among_many(value, place):
     assert_helpful(caught.value, f"X[{place[0]}, {place[1]}] is {value}")
 
 
-@pytest.mark.parametrize("n", [2, 150])
-def test_values_may_be_so_large_that_their_sum_overflows(n):
-    X = np.full((n, 64), 3e38, np.float32)
-    model = HMOH(8, random_state=0).fit(X / np.float32(3e38), np.arange(n) % 2)
-    with np.errstate(over="ignore", invalid="ignore"):
-        assert model.transform(X).shape == (n, 1)
+def test_features_far_from_zero_are_warned_of_once_at_the_start():
+    X, y = stream(100)
+    with pytest.warns(UserWarning, match="UnitLength"):
+        model = HMOH(8, random_state=0).partial_fit(X + 100, y)
+    model.partial_fit(X + 100, y)
+    HMOH(8, UnitLength(), random_state=0).partial_fit(X + 100, y)
+    HMOH(8, random_state=0).partial_fit(X[:1] + 100, y[:1])
+
+
+def test_a_missing_label_is_named():
+    X, y = stream()
+    labels = y.astype(object)
+    for missing in (None, np.nan):
+        labels[7] = missing
+        with pytest.raises(TypeError) as caught:
+            HMOH(8).partial_fit(X, labels)
+        assert_helpful(caught.value, "y[7]", str(missing))
 
 
 # The first call, a second one that does not fit it, and words of the error.
@@ -159,40 +173,24 @@ def test_impossible_parameters_are_explained_and_nothing_is_begun(name):
         assert not hasattr(model, "n_seen_")
 
 
-def test_memory_without_an_average_is_an_error():
-    model = HMOH(8, ensemble=False, memory=50)
-    with pytest.raises(ValueError) as caught:
-        model.fit(X0, Y0)
-    assert_helpful(caught.value, "memory=50", "ensemble=False")
-
-
-@pytest.mark.parametrize("y, n", [(Y0, 4), (M0, 6)], ids=["one", "several"])
-def test_too_small_a_number_of_classes_is_an_error(y, n):
-    model = HMOH(8, n_classes=n - 1)
+@pytest.mark.parametrize(
+    "params, y, words",
+    [
+        ({"memory": 50, "ensemble": False}, Y0, ["memory=50", "ensemble=False"]),
+        ({"n_classes": 3}, Y0, ["n_classes=3", "4"]),
+        ({"n_classes": 5}, M0, ["n_classes=5", "6"]),
+        ({"feature_map": RBF(61)}, Y0, ["60 samples", "61 anchors"]),
+    ],
+)
+def test_parameters_that_do_not_fit_together_or_the_data_are_an_error(params, y, words):
+    rng = np.random.default_rng(0)
+    before = rng.bit_generator.state
+    model = HMOH(8, random_state=rng, **params)
     with pytest.raises(ValueError) as caught:
         model.fit(X0, y)
-    assert_helpful(caught.value, f"n_classes={n - 1}", str(n))
+    assert_helpful(caught.value, *words)
     assert not hasattr(model, "n_seen_")
-
-
-@pytest.mark.parametrize("fault", ["n_classes", "map"])
-def test_a_call_that_fails_late_takes_nothing_from_a_generator(fault):
-    rng = np.random.default_rng(0)
-    model = HMOH(8, RBF(61 if fault == "map" else 8), random_state=rng)
-    if fault == "n_classes":
-        model.n_classes = 2
-    before = rng.bit_generator.state
-    with pytest.raises(ValueError):
-        model.fit(X0, Y0)
-    assert rng.bit_generator.state == before
-
-
-def test_a_call_with_bad_input_takes_nothing_from_a_generator():
-    rng = np.random.default_rng(0)
-    before = rng.bit_generator.state
-    for X, y, error, _ in BAD_CALLS.values():
-        with pytest.raises(error):
-            HMOH(8, random_state=rng).fit(X, y)
+    # A call that fails takes nothing from a generator.
     assert rng.bit_generator.state == before
 
 

@@ -1,9 +1,7 @@
 """Streams: any cutting, batches, warm-up, copies, parameters that change, and forms of arrays."""
 
 import copy
-import pickle
 import tracemalloc
-from dataclasses import dataclass
 
 import naive
 import numpy as np
@@ -32,7 +30,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.validation import check_is_fitted
 
-from hmoh import HMOH, NotFittedError, OnlineHasher
+from hmoh import HMOH, NotFittedError
 from kernels import RBF, Concat, UnitLength
 
 # ---- any cutting (more in tests/test_hmoh_machine.py) ---------------------------------
@@ -196,47 +194,6 @@ def test_a_scikit_learn_transformer_is_a_map_and_wants_a_warmup():
         Z = maps.fit(X[:30]).transform(X)
         expected = HMOH(8, random_state=0).fit(Z, y)
         assert_array_equal(model.transform(X), expected.transform(Z))
-
-
-# ---- models of other kinds -----------------------------------------------------------
-
-
-@dataclass(eq=False)
-class Signs(OnlineHasher):
-    """The smallest possible method: it needs no labels, and learns the largest features."""
-
-    n_bits: int = 4
-    feature_map: object = None
-    warmup: int | None = None
-    random_state: int | None = None
-    needs_labels = False
-    _saved = ("largest",)
-
-    def _start(self, state, Z):
-        state.largest = np.zeros(self.n_bits, np.float32)
-
-    def _learn(self, state, Z, y):
-        state.largest = np.maximum(state.largest, Z[:, : self.n_bits].max(axis=0))
-
-    def _decide(self, state, Z):
-        return Z[:, : self.n_bits] - state.largest / 2
-
-
-@pytest.mark.parametrize("n", [0, 9, 20])
-def test_a_method_is_what_it_starts_from_learns_and_decides(n, tmp_path):
-    X, y = stream()
-    model = Signs(feature_map=RBF(8))
-    for copy_of in (copy.copy, copy.deepcopy, lambda model: pickle.loads(pickle.dumps(model))):
-        twin = copy_of(model)
-        if n:
-            twin.partial_fit(X[:n])
-            twin.save(tmp_path / "m.npz")
-            twin = Signs.load(tmp_path / "m.npz", feature_map=RBF())
-        twin.partial_fit(X[n:], y[n:])
-        expected = Signs(feature_map=RBF(8)).fit(X)
-        assert_array_equal(twin.transform(X), expected.transform(X), strict=True)
-        assert len(np.unique(twin.transform(X))) > 3
-        assert not hasattr(model, "n_seen_")
 
 
 # ---- parameters that change ----------------------------------------------------------

@@ -519,6 +519,14 @@ def test_shards_with_grades_add_up_even_if_one_lacks_the_highest():
     assert sum(shards).ndcg_at_k(9, "linear") == pytest.approx(whole.ndcg_at_k(9, "linear"))
 
 
+def test_a_shard_without_judged_pairs_adds_its_items():
+    case = make_case(9, n_queries=4)
+    none = np.empty(0, int)
+    shard = judged_histogram(*case[:2], none, none, n_bits=9)
+    assert shard.n_empty == 4
+    np.testing.assert_array_equal(shard.items, hamming_histogram(*case).items)
+
+
 # ---- threads and processes -------------------------------------------------------------
 
 

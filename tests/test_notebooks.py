@@ -43,33 +43,26 @@ def headings(notebook):
 def test_committed_notebook_is_a_whole_run_in_the_paper_profile(path):
     notebook = nbformat.read(path, as_version=4)
     nbformat.validate(notebook)
+    assert_whole(notebook)
+    assert [cell.id for cell in notebook.cells] == [
+        f"cell-{i:02d}" for i in range(len(notebook.cells))
+    ]
+    assert "widgets" not in notebook.metadata and path.stat().st_size < 500_000
+    assert notebook.metadata.get("hmoh_profile") == "paper", "run make notebooks-update"
+    for output in outputs(notebook):  # pictures are base64, where anything may turn up
+        for kind in run_notebooks.SUFFIXES:
+            output.get("data", {}).pop(kind, None)
+    folder = r"[^\"]*(?:/home/|/Users/|/root/|/tmp/|[A-Z]:\\\\Users)[^\"]*"
+    text = nbformat.writes(notebook)
+    assert re.findall(folder, text) == [] and str(ROOT) not in text
+
+
+def assert_whole(notebook):
+    """Check that all cells were run in order, without an error or a warning."""
     cells = code_cells(notebook)
     assert [cell.execution_count for cell in cells] == list(range(1, len(cells) + 1))
     assert [output for output in outputs(notebook) if output.output_type == "error"] == []
     assert [output.text for output in outputs(notebook) if output.get("name") == "stderr"] == []
-    assert "widgets" not in notebook.metadata and path.stat().st_size < 500_000
-    assert notebook.metadata.get("hmoh_profile") == "paper", "run make notebooks-update"
-
-
-@every_notebook
-def test_committed_notebook_names_no_folder_of_a_machine(path):
-    notebook = nbformat.read(path, as_version=4)
-    for output in outputs(notebook):  # pictures are base64, where anything may turn up
-        for kind in run_notebooks.SUFFIXES:
-            output.get("data", {}).pop(kind, None)
-    found = re.findall(
-        r"[^\"]*(?:/home/|/Users/|/root/|/tmp/|[A-Z]:\\\\Users)[^\"]*",
-        nbformat.writes(notebook),
-    )
-    assert found == [] and str(ROOT) not in nbformat.writes(notebook)
-
-
-@every_notebook
-def test_cells_are_numbered(path):
-    notebook = nbformat.read(path, as_version=4)
-    assert [cell.id for cell in notebook.cells] == [
-        f"cell-{i:02d}" for i in range(len(notebook.cells))
-    ]
 
 
 def test_readme_lists_every_notebook_once():
@@ -128,17 +121,16 @@ def executed(request):
 @every_notebook
 def test_runs_from_a_clean_kernel_and_leaves_the_file(path, executed):
     notebook, before = executed(path)
-    cells = code_cells(notebook)
-    assert [cell.execution_count for cell in cells] == list(range(1, len(cells) + 1))
-    assert [output.text for output in outputs(notebook) if output.get("name") == "stderr"] == []
+    assert_whole(notebook)
     assert notebook.metadata["hmoh_profile"] == "quick" and path.read_bytes() == before
 
 
 # ---- run_notebooks -------------------------------------------------------------------
 
 
-def write(path, *sources):
+def write(path, *sources, tags=()):
     cells = [new_code_cell(source, id=f"cell-{i:02d}") for i, source in enumerate(sources)]
+    cells[-1].metadata["tags"] = list(tags)
     nbformat.write(new_notebook(cells=cells), path)
     return path
 
@@ -163,26 +155,22 @@ def test_bars_go_and_warnings_stay(text, left):
 def test_pictures_are_lighter_and_keep_the_colours_of_thin_lines():
     figure, file = Figure(figsize=(6, 4), dpi=100), io.BytesIO()
     axes = figure.subplots()
-    grey = np.random.default_rng(0).random(
-        (40, 60)
-    )  # its shades take the colours of lines in other ways of choosing
+    # Its shades take the colours of lines in other ways of choosing.
+    grey = np.random.default_rng(0).random((40, 60))
     axes.imshow(grey, cmap="gray", alpha=0.4, extent=(0, 8, 0, 1), aspect="auto")
     for i, style in enumerate(plots.METHOD_STYLE.values()):
         axes.errorbar(np.arange(9), np.random.default_rng(i).random(9), 0.1, **style)
     figure.savefig(file, format="png")
     png = base64.b64encode(file.getvalue()).decode()
-    (output,) = run_notebooks.tidy([new_output("display_data", {"image/png": png})])
-    raw = base64.b64decode(output.data["image/png"])
+    lighter = run_notebooks.lighter(png)
+    assert len(lighter) < len(png) and run_notebooks.lighter(lighter) == lighter
     before, after = (
-        np.asarray(Image.open(io.BytesIO(r)).convert("RGB")).astype(int)
-        for r in (file.getvalue(), raw)
+        np.asarray(Image.open(io.BytesIO(base64.b64decode(text))).convert("RGB")).astype(int)
+        for text in (png, lighter)
     )
-    assert len(raw) < len(file.getvalue())
     for style in plots.METHOD_STYLE.values():
         pixels = (before == [int(style["color"][i : i + 2], 16) for i in (1, 3, 5)]).all(axis=2)
         assert pixels.any() and np.abs(before[pixels] - after[pixels]).max() <= 4
-    once = output.data["image/png"]
-    assert run_notebooks.lighter(once) == once
 
 
 def test_run_keeps_nothing_volatile(tmp_path, monkeypatch):
@@ -195,16 +183,12 @@ def test_run_keeps_nothing_volatile(tmp_path, monkeypatch):
     notebook = run_notebooks.run(path)
     first, second = code_cells(notebook)
     assert [output.text for output in first.outputs] == ["done\n"]
-    assert sorted(output.get("text", "42") for output in second.outputs) == [
-        "42",
-        "one\n",
-        "two\n",
-    ]
+    texts = [output.get("text", "42") for output in second.outputs]
+    assert sorted(texts) == ["42", "one\n", "two\n"]
     assert all("execution" not in cell.metadata for cell in notebook.cells)
     assert set(notebook.metadata) == {"kernelspec", "language_info", "hmoh_profile"}
-    assert notebook.metadata.hmoh_profile == "quick" and notebook.metadata.language_info == {
-        "name": "python"
-    }
+    assert notebook.metadata.hmoh_profile == "quick"
+    assert notebook.metadata.language_info == {"name": "python"}
 
 
 PICTURE = """\
@@ -218,17 +202,15 @@ Shown(file.getvalue())"""
 
 def test_update_writes_the_figures_of_tagged_cells(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(run_notebooks, "BUILD", tmp_path / "build")
-    path = write(tmp_path / "01_blue.ipynb", PICTURE, "1")
-    notebook = nbformat.read(path, as_version=4)
-    notebook.cells[0].metadata["tags"] = ["figure:blue", "other"]
-    nbformat.write(notebook, path)
+    path = write(tmp_path / "01_blue.ipynb", "print('silent')", PICTURE, tags=["figure:blue"])
     before = path.read_bytes()
     assert run_notebooks.main([str(path)]) == 0
     assert path.read_bytes() == before and not (tmp_path / "figures").exists()
+    assert "silent" not in capsys.readouterr().out
 
     assert run_notebooks.main(["--update", str(path)]) == 0
     (figure,) = (tmp_path / "figures").iterdir()
-    stored = nbformat.read(path, as_version=4).cells[0].outputs[0].data["image/png"]
+    stored = nbformat.read(path, as_version=4).cells[1].outputs[0].data["image/png"]
     assert figure.name == "blue.png" and figure.read_bytes() == base64.b64decode(stored)
     with Image.open(figure) as picture:
         assert picture.size == (20, 10) and picture.mode == "P"
@@ -237,36 +219,19 @@ def test_update_writes_the_figures_of_tagged_cells(tmp_path, monkeypatch, capsys
 def test_a_failure_is_named_and_the_next_notebook_is_run(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(run_notebooks, "BUILD", tmp_path / "build")
     bad = write(tmp_path / "01_bad.ipynb", "x = 0", "1 / x", "print('never')")
-    good = write(tmp_path / "02_good.ipynb", "print('fine')")
-    nbformat.write(nbformat.read(bad, as_version=4), tmp_path / "stale.ipynb")
-    (tmp_path / "build" / "notebooks").mkdir(parents=True)
-    (tmp_path / "stale.ipynb").rename(
-        tmp_path / "build" / "notebooks" / "01_bad.ipynb"
-    )  # of an earlier run
+    good = write(tmp_path / "02_good.ipynb", "print('loud')\n1", tags=["print"])
+    built = tmp_path / "build" / "notebooks"
+    built.mkdir(parents=True)
+    (built / "01_bad.ipynb").write_bytes(bad.read_bytes())  # of an earlier run
     before = bad.read_bytes(), good.read_bytes()
-    assert (
-        run_notebooks.main(["--update", str(bad), str(tmp_path / "03_missing.ipynb"), str(good)])
-        == 1
-    )
+    missing = str(tmp_path / "03_missing.ipynb")
+    assert run_notebooks.main(["--update", str(bad), missing, str(good)]) == 1
     said = capsys.readouterr().out
     assert said.count("01_bad.ipynb, cell 1 (cell-01): ZeroDivisionError: division by zero") == 2
-    assert "03_missing.ipynb" in said and "3 notebooks" in said and "2 failed" in said
-    assert re.search(r"^02_good\.ipynb: \d+ s, build/notebooks/02_good\.ipynb$", said, re.MULTILINE)
-    assert [path.name for path in (tmp_path / "build" / "notebooks").iterdir()] == ["02_good.ipynb"]
-    assert (
-        bad.read_bytes() == before[0] and good.read_bytes() != before[1]
-    )  # --update keeps whole runs only
-
-
-def test_outputs_of_cells_tagged_print_are_printed(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(run_notebooks, "BUILD", tmp_path / "build")
-    path = write(tmp_path / "01_words.ipynb", "print('silent')", "print('loud')\n1")
-    notebook = nbformat.read(path, as_version=4)
-    notebook.cells[1].metadata["tags"] = ["print"]
-    nbformat.write(notebook, path)
-    assert run_notebooks.main([str(path)]) == 0
-    said = capsys.readouterr().out
-    assert "loud\n" in said and "silent" not in said
+    assert "03_missing.ipynb" in said and "2 failed" in said and "loud\n" in said
+    assert [path.name for path in built.iterdir()] == ["02_good.ipynb"]
+    # --update keeps whole runs only.
+    assert bad.read_bytes() == before[0] and good.read_bytes() != before[1]
 
 
 def test_a_dead_kernel_is_named_too(tmp_path):

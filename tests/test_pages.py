@@ -60,25 +60,6 @@ def book():
 
 
 @pytest.mark.parametrize(
-    "target, folder, moved",
-    [
-        ("02_mnist.ipynb", "", "02_mnist.ipynb"),
-        ("02_mnist.ipynb#Table-4:-mAP", "", "02_mnist.ipynb#table-4-map"),
-        ("#The-claims-of-Section-3,-tested", "", "#the-claims-of-section-3-tested"),
-        ("../study/claims.py", "", "path:../study/claims.py"),
-        ("../README.md", "", "index.md"),
-        ("notebooks/README.md#results", "../", "README.md#results"),
-        ("notebooks/figures/codebook.png", "../", "figures/codebook.png"),
-        ("study/claims.py", "../", "path:../study/claims.py"),
-        ("#copy-one-file", "../", "#copy-one-file"),
-        ("https://example.org/a#B", "../", "https://example.org/a#B"),
-    ],
-)
-def test_links_lead_to_pages_or_offer_the_file(book, target, folder, moved):
-    assert book.with_page_links(f"([a]({target}).", folder) == f"([a]({moved})."
-
-
-@pytest.mark.parametrize(
     "n_lines, metadata, is_folded",
     [
         (14, {}, False),

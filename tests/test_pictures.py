@@ -14,6 +14,7 @@ from PIL import Image, ImageSequence
 
 from study import animations, plots
 from study.pictures import BIT_COLORS, CROSS, WRONG
+from study.statistics import interval
 
 
 @pytest.fixture(autouse=True)
@@ -76,6 +77,28 @@ def test_distributions_are_shares():
     axes = plots.distributions(np.array([0, 1, 1, 2]), theory, "t", "successes")
     assert [bar.get_height() for bar in axes.patches] == [0.25, 0.5, 0.25]
     assert list(axes.lines[0].get_ydata()) == [0.25, 0.5, 0.25]
+
+
+def test_dots_are_means_with_their_intervals():
+    times = np.array([[1.0, 3.0], [2.0, 5.0], [3.0, 4.0]])
+    samples = {"left": {"a": ([10, 20], times)}, "right": {"a": ([10, 20], times + 1)}}
+    figure = plots.dots(samples, "t", "size", "seconds")
+    left, right = figure.axes
+    assert [left.get_title(), right.get_title()] == ["left", "right"] and not figure.legends
+    (container,) = left.containers
+    assert list(container.lines[0].get_ydata()) == [2.0, 4.0]
+    bar = container.lines[2][0].get_segments()[0]
+    assert bar[:, 1] == pytest.approx(interval([1, 2, 3]))
+    both = {"one": {"a": ([10, 20], times), "b": ([10, 20], times)}}
+    (names,) = plots.dots(both, "t", "size", "seconds").legends
+    assert [text.get_text() for text in names.get_texts()] == ["a", "b"]
+
+
+def test_two_values_are_written_once_if_they_are_equal():
+    rows = {"sound\nties expected": [0.25, 0.25], "MIHash\nstable": [0.5, 0.75]}
+    figure = plots.two_values(rows, ["shuffled", "sorted"], "t", "mAP")
+    shown = [text.get_text() for text in figure.axes[0].texts]
+    assert shown == ["0.250", "sound", "ties expected", "0.500 and 0.750", "MIHash", "stable"]
 
 
 def test_the_pipeline_marks_the_bits_whose_output_has_the_wrong_sign():

@@ -164,22 +164,6 @@ def test_cutting_before_feature_maps_changes_only_the_rounding(memory):
         assert_near(model, models[0], X)
 
 
-def test_a_stream_of_single_samples_solves_once_per_block(monkeypatch, block_of_16):
-    solve = HadamardRidge._solve
-    solved = []
-    monkeypatch.setattr(HadamardRidge, "_solve", lambda *args: solved.append(1) or solve(*args))
-    X, y = stream(90)
-    model = HadamardRidge(8, random_state=0).partial_fit(X[:16], y[:16])
-    for i in range(16, 80):
-        model.partial_fit(X[i : i + 1], y[i : i + 1])
-        model.transform(X[:1])
-        _ = model.weights_
-    assert len(solved) == 5  # after 16, 32, 48, 64 and 80 samples
-    # Nobody can write into what is kept.
-    model.weights_[:] = 0
-    assert model.weights_.any()
-
-
 def test_new_classes_come_at_any_time(block_of_16):
     X, y = stream(128, n_labels=8)
     order = np.argsort(y, kind="stable")

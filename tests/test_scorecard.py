@@ -243,6 +243,18 @@ def test_html_tells_what_was_published_and_what_the_tables_say(only):
     assert "tables disagree" in page
 
 
+def test_claims_that_are_not_testable_here_have_one_line_together():
+    listed = [claim(id="a"), claim("not testable here", id="b", claim="Untested.")]
+    shown = scorecard.show(listed)
+    for text in (repr(shown), shown._repr_html_()):
+        assert "Untested" not in text and "1 not testable here" in text
+        assert "13_scorecard.ipynb" in text
+    whole = scorecard.show(listed, whole=True)
+    for text in (repr(whole), whole._repr_html_()):
+        assert "Untested" in text and "13_scorecard.ipynb" not in text
+    assert "<table" not in scorecard.show(listed[1:])._repr_html_()
+
+
 def test_every_verdict_can_be_shown():
     for verdict, (symbol, colour, _) in claims.VERDICTS.items():
         found = scorecard.verdict_html(verdict)
@@ -268,10 +280,10 @@ def test_a_table_of_cells_has_ours_the_verdict_and_the_papers():
     assert found.head == ["bits", *map(str, BITS)]
     assert [row[0] for row in found.rows] == claims.PAPER_METHODS
     rows = {row[0]: row[1:] for row in found.rows}
-    assert rows["HMOH"][0] == ".740 ✓ (.743)"
-    assert rows["HMOH"][2] == ".700 ✗/✓ (.847)"
-    assert rows["OKH"][2] == ".224 ✓ (.224)"
-    assert rows["OKH"][0] == "- (.100)"
+    assert rows["HMOH"][0] == "0.740 ✓ (0.743)"
+    assert rows["HMOH"][2] == "0.700 ✗/✓ (0.847)"
+    assert rows["OKH"][2] == "0.224 ✓ (0.224)"
+    assert rows["OKH"][0] == "- (0.100)"
 
 
 def test_a_table_of_a_stand_in_says_so_and_shows_the_verdict_there():
@@ -280,7 +292,7 @@ def test_a_table_of_a_stand_in_says_so_and_shows_the_verdict_there():
     found = scorecard.cell_table(claims.cells("cifar10", records), "P@H2")
     assert found.title.startswith("Table 2, P@H2 on cifar10_vgg16 (STAND-IN): ours")
     assert found.title.endswith("by a STAND-IN, which decides nothing")
-    assert found.rows[-1][3] == ".733 ✓ (.743)"
+    assert found.rows[-1][3] == "0.733 ✓ (0.743)"
 
 
 def test_table_6_has_a_column_for_each_number_of_queries():
@@ -290,7 +302,7 @@ def test_table_6_has_a_column_for_each_number_of_queries():
     found = scorecard.cell_table(cells, "mAP")
     assert len(found.head) == 1 + 9
     assert found.head[:2] == ["queries", "4100"]
-    assert found.rows[-1][1:3] == [".300 ✓ (.305)", "- (.297)"]
+    assert found.rows[-1][1:3] == ["0.300 ✓ (0.305)", "- (0.297)"]
 
 
 def test_a_table_needs_a_metric_of_the_cells():

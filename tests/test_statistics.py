@@ -84,11 +84,22 @@ def test_values_without_any_deviation_are_decided():
     assert judge_value([0.53] * 3, printed=0.5).verdict == "different"
 
 
-@pytest.mark.parametrize("s", [0.002, 0.006, 0.01])
-def test_at_the_margin_both_errors_are_at_most_5_percent(s):
-    reproduced, different = expected_verdicts(s, SEEDS, difference=0.02)
-    assert reproduced <= 0.055
-    assert different <= 0.03
+# Of ten seeds with a standard deviation, how many are called reproduced and different at a distance
+# from the printed value. The rule errs at the margin of 0.02 as often as it says.
+@pytest.mark.parametrize(
+    "s, difference, reproduced, different",
+    [
+        *[(s, 0.02, (0, 0.055), (0, 0.03)) for s in (0.002, 0.006, 0.01)],
+        # A perfect replication is seen if runs vary little.
+        (0.006, 0, (0.99, 1), (0, 0.05)),
+        (0.01, 0, (0.7, 0.8), (0, 0.05)),
+        (0.02, 0, (0, 0.1), (0, 0.05)),
+    ],
+)
+def test_the_rule_errs_and_decides_as_often_as_stated(s, difference, reproduced, different):
+    found = expected_verdicts(s, SEEDS, difference=difference)
+    for share, (low, high) in zip(found, (reproduced, different), strict=True):
+        assert low <= share <= high
 
 
 # Simulated with the printed mean of three runs drawn too. Values that are not normal err more
@@ -115,45 +126,67 @@ def test_the_expected_verdicts_are_those_of_the_rule():
     assert found.get("different", 0) == pytest.approx(different, abs=0.02)
 
 
-def test_a_perfect_replication_is_seen_if_runs_vary_little():
-    power = [expected_verdicts(s, SEEDS)[0] for s in (0.006, 0.01, 0.02)]
-    assert power[0] > 0.99
-    assert 0.7 < power[1] < 0.8
-    assert power[2] < 0.1
-    assert max(expected_verdicts(s, SEEDS)[1] for s in (0.006, 0.01, 0.02, 0.05)) <= 0.05
-
-
 # ---- orders --------------------------------------------------------------------------
 
 CLEAR = np.array([0.10, 0.11, 0.12, 0.09, 0.10, 0.13, 0.08])
 NARROW = np.array([0.01, 0.03, 0.02, 0.04, 0.02, 0.01, 0.03])
 MIXED = np.array([0.10, -0.12, 0.05, -0.02, 0.04, -0.06, 0.03])
+SMALL = [0.001, -0.001, 0.002, -0.002, 0.001, -0.001]
+BEHIND = [-0.010, -0.012, -0.008, -0.011, -0.009, -0.010]
+FIVE = [0.01, 0.03, NAN, 0.02, 0.02, 0.01, NAN]
+MANY = np.random.default_rng(0).normal(1, 1, size=30)  # too many to flip in all ways
+GOOD = [{"good": CLEAR}]
+BAD = [{"bad": -CLEAR}]
 
 
 @pytest.mark.parametrize(
-    "gaps, verdict",
-    [(CLEAR, "supported"), (NARROW, "supported"), (MIXED, "undecided"), (-CLEAR, "contradicted")],
+    "groups, options, verdict, case",
+    [
+        ([{"a": CLEAR}], {}, "supported", "a"),
+        ([{"a": NARROW}], {}, "supported", "a"),
+        ([{"a": MIXED}], {}, "undecided", "a"),
+        ([{"a": -CLEAR}], {}, "contradicted", "a"),
+        # An order is as good as its weakest case.
+        ([{"a": CLEAR, "b": NARROW}, {"c": CLEAR}], {}, "supported", "b"),
+        ([{"a": CLEAR}, {"b": NARROW, "c": MIXED}], {}, "undecided", "c"),
+        ([{"a": CLEAR, "b": -CLEAR}, {"c": CLEAR}], {}, "contradicted", "b"),
+        # Fewer than six seeds contradict nothing.
+        ([{"a": -CLEAR[:5]}], {}, "undecided", "a"),
+        ([{"a": -CLEAR[:6]}], {}, "contradicted", "a"),
+        # Most are more than half of the groups, and one failing case is enough to lose a group.
+        (4 * GOOD + 2 * BAD, {"most": True}, "supported", "good"),
+        (3 * GOOD + 3 * BAD, {"most": True}, "contradicted", "bad"),
+        (GOOD + 2 * [{"a": CLEAR, "b": -CLEAR}], {"most": True}, "contradicted", "b"),
+        # Slack is a deficit that the order allows.
+        ([{"a": BEHIND}], {}, "contradicted", "a"),
+        ([{"a": BEHIND}], {"slack": 0.02}, "supported", "a"),
+        ([{"a": BEHIND}], {"slack": 0.005}, "contradicted", "a"),
+        # Seeds and cases that are missing.
+        ([{"a": CLEAR, "b": FIVE}], {}, "supported", "b"),
+        ([{"a": [NAN] * 7, "b": CLEAR}], {}, "undecided", "a"),
+        ([{"a": [NAN] * 7, "b": -CLEAR}, {"c": CLEAR}], {}, "contradicted", "b"),
+        # Gaps that are all equal or zero.
+        ([{"a": [0.1] * 6}], {}, "supported", "a"),
+        ([{"a": [-0.1] * 6}], {}, "contradicted", "a"),
+        ([{"a": [0.0] * 6}], {}, "undecided", "a"),
+        ([{"a": MANY}], {}, "supported", "a"),
+        ([{"a": -MANY, "b": MANY}], {}, "contradicted", "a"),
+    ],
 )
-def test_one_comparison(gaps, verdict):
-    found = judge_order([{"case": gaps}])
-    assert found.verdict == verdict
+def test_an_order_is_judged_by_its_weakest_case(groups, options, verdict, case):
+    found = judge_order(groups, **options)
+    assert (found.verdict, found.case) == (verdict, case)
     assert (verdict != "undecided") == (found.p <= 0.05)
-    assert (found.estimate, found.n) == (pytest.approx(gaps.mean()), 7)
-    assert (found.low, found.high) == pytest.approx(interval(gaps))
+    gaps = next(np.array(group[case]) for group in groups if case in group)
+    assert found.n == np.sum(~np.isnan(gaps))
+    if found.n:
+        assert found.estimate == pytest.approx(np.nanmean(gaps))
+        assert (found.low, found.high) == pytest.approx(interval(gaps))
 
 
-def test_an_order_is_as_good_as_its_weakest_case():
-    found = judge_order([{"a": CLEAR, "b": NARROW}, {"c": CLEAR}])
-    assert (found.verdict, found.case) == ("supported", "b")
-    found = judge_order([{"a": CLEAR}, {"b": NARROW, "c": MIXED}])
-    assert (found.verdict, found.case, found.reason) == ("undecided", "c", "too few seeds")
-    found = judge_order([{"a": CLEAR, "b": -CLEAR}, {"c": CLEAR}])
-    assert (found.verdict, found.case) == ("contradicted", "b")
-
-
-def test_a_gap_that_is_known_to_be_small_is_too_close():
-    found = judge_order([{"a": [0.001, -0.001, 0.002, -0.002, 0.001, -0.001]}])
-    assert (found.verdict, found.reason) == ("undecided", "too close")
+def test_an_undecided_order_says_whether_it_has_too_few_seeds_or_is_too_close():
+    assert judge_order([{"a": MIXED}]).reason == "too few seeds"
+    assert judge_order([{"a": SMALL}]).reason == "too close"
 
 
 def test_a_contradiction_is_the_permutation_test_of_the_largest_t():
@@ -168,54 +201,6 @@ def test_a_contradiction_is_the_permutation_test_of_the_largest_t():
         count += flipped.min() <= t.min() + 1e-9
     found = judge_order([dict(zip("abcd", gaps, strict=True))])
     assert found.p == pytest.approx(2 * count / 2**7)
-
-
-def test_fewer_than_six_seeds_contradict_nothing():
-    assert judge_order([{"a": -CLEAR[:5]}]).verdict == "undecided"
-    assert judge_order([{"a": -CLEAR[:6]}]).verdict == "contradicted"
-
-
-def test_most_are_more_than_half_of_the_groups():
-    def judge(n_good, n_bad):
-        groups = [{f"good {i}": CLEAR} for i in range(n_good)]
-        return judge_order(groups + [{f"bad {i}": -CLEAR} for i in range(n_bad)], most=True)
-
-    assert judge(4, 2).verdict == "supported"
-    assert judge(4, 2).case.startswith("good")
-    assert judge(3, 3).verdict == "contradicted"
-    assert judge(3, 3).case.startswith("bad")
-    # One failing case is enough to lose a group.
-    groups = [{"a": CLEAR, "b": -CLEAR}, {"c": CLEAR, "d": -CLEAR}, {"e": CLEAR}]
-    assert judge_order(groups, most=True).verdict == "contradicted"
-
-
-def test_slack_is_a_deficit_that_the_order_allows():
-    gaps = [-0.010, -0.012, -0.008, -0.011, -0.009, -0.010]
-    assert judge_order([{"a": gaps}]).verdict == "contradicted"
-    found = judge_order([{"a": gaps}], slack=0.02)
-    assert (found.verdict, found.estimate) == ("supported", pytest.approx(np.mean(gaps)))
-    assert judge_order([{"a": gaps}], slack=0.005).verdict == "contradicted"
-
-
-def test_seeds_and_cases_that_are_missing():
-    found = judge_order([{"a": CLEAR, "b": [0.01, 0.03, NAN, 0.02, 0.02, 0.01, NAN]}])
-    assert (found.verdict, found.case, found.n) == ("supported", "b", 5)
-    found = judge_order([{"a": [NAN] * 7, "b": CLEAR}])
-    assert (found.verdict, found.case, found.n) == ("undecided", "a", 0)
-    found = judge_order([{"a": [NAN] * 7, "b": -CLEAR}, {"c": CLEAR}])
-    assert (found.verdict, found.case, found.n) == ("contradicted", "b", 7)
-
-
-def test_gaps_that_are_all_equal_or_zero():
-    assert judge_order([{"a": [0.1] * 6}]).verdict == "supported"
-    assert judge_order([{"a": [-0.1] * 6}]).verdict == "contradicted"
-    assert judge_order([{"a": [0.0] * 6}]).verdict == "undecided"
-
-
-def test_more_seeds_than_can_all_be_flipped():
-    gaps = np.random.default_rng(0).normal(1, 1, size=30)
-    assert judge_order([{"a": gaps}]).verdict == "supported"
-    assert judge_order([{"a": -gaps, "b": gaps}]).verdict == "contradicted"
 
 
 @pytest.mark.parametrize("kind", ["normal", "t3"])

@@ -26,7 +26,8 @@ from study.records import write_atomically
 __all__ = ["NotebookError", "run"]
 
 BUILD = Path(__file__).resolve().parents[1] / "build"
-KERNEL = {"display_name": "Python 3", "language": "python", "name": "python3"}
+# As JupyterLab writes it, which would otherwise mark a notebook as changed when it is opened.
+KERNEL = {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"}
 # The kinds of pictures that are written as files, and how the names of these end.
 SUFFIXES = {"image/gif": ".gif", "image/png": ".png"}
 
@@ -36,15 +37,15 @@ class NotebookError(RuntimeError):
 
 
 class LiveClient(NotebookClient):
-    """A client that shows the progress bars of the cells: text on stderr with a carriage return."""
+    """A client that shows the progress bars of the cells: printed text with a carriage return."""
 
     line_is_open = False
 
     def process_message(self, msg: dict, cell: NotebookNode, cell_index: int):
-        content = msg["content"]
-        if msg["msg_type"] == "stream" and content["name"] == "stderr" and "\r" in content["text"]:
-            print(content["text"], end="", file=sys.stderr, flush=True)
-            self.line_is_open = not content["text"].endswith(("\r", "\n"))
+        text = msg["content"]["text"] if msg["msg_type"] == "stream" else ""
+        if "\r" in text:
+            print(text, end="", file=sys.stderr, flush=True)
+            self.line_is_open = not text.endswith(("\r", "\n"))
         return super().process_message(msg, cell, cell_index)
 
 
@@ -77,7 +78,6 @@ def run(path: Path) -> NotebookNode:
     finally:
         if client.line_is_open:
             print(file=sys.stderr, flush=True)
-    notebook.metadata["language_info"] = {"name": "python"}
     notebook.metadata["hmoh_profile"] = os.environ.get("HMOH_PROFILE", "paper")
     for cell in notebook.cells:
         if cell.cell_type == "code":
@@ -92,18 +92,33 @@ def tidy(outputs: list[NotebookNode]) -> list[NotebookNode]:
     """
     kept = []
     for output in outputs:
-        if output.get("name") == "stderr":
-            lines = output.text.split("\n")
-            output.text = "\n".join(line for line in lines if "\r" not in line)
-            if not output.text.strip():
-                continue
         if "image/png" in output.get("data", {}):
             output.data["image/png"] = lighter(output.data["image/png"])
         if kept and output.output_type == "stream" and kept[-1].get("name") == output.name:
             kept[-1].text += output.text
         else:
             kept.append(output)
-    return kept
+    # A bar may begin in one part of a text and end in the next.
+    for output in kept:
+        if output.output_type == "stream":
+            output.text = without_bars(output.text)
+    return [output for output in kept if output.get("text", "printed").strip()]
+
+
+def without_bars(text: str) -> str:
+    """Return printed text without progress bars, which overwrite their line many times.
+
+    What is printed after a bar that was removed stays.
+
+    >>> without_bars("\\r 50%|#  | 1/2\\r       \\rdone\\n")
+    'done\\n'
+    """
+    lines = []
+    for line in text.split("\n"):
+        _, overwrites, rest = line.rpartition("\r")
+        if not overwrites or (rest.strip() and "%|" not in rest):
+            lines.append(rest)
+    return "\n".join(lines)
 
 
 def lighter(png: str) -> str:
