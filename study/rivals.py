@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import itertools
 import json
+import sys
 import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator
@@ -132,10 +133,7 @@ def cosine_ap(Q: np.ndarray, D: np.ndarray, y: np.ndarray, db_y: np.ndarray, met
 
 @compiled
 def _count_ties(keys, items, relevant):
-    """Count items by ties of sorted keys, 2 * rank + relevance; return expected APs, as `metrics`.
-
-    Ties without a relevant item are joined.
-    """
+    """Count items by ties of sorted keys, 2 * rank + relevance; return the expected APs."""
     ap = np.zeros(len(keys))
     for q in range(len(keys)):
         tie, start, hits = -1, 0, 0
@@ -197,4 +195,5 @@ def compare(sets: Iterable[str], seeds: Iterable[int], split="paper", n_anchors=
         job = {"dataset": name, "seed": seed, "features": kind, "split": split}
         jobs.append(delayed(_run)(job | {"n_anchors": n_anchors}, code))
     pool = Parallel(n_jobs=-1 if protocol.PROFILE == "paper" else 1, return_as="generator")
-    return list(itertools.chain.from_iterable(tqdm(pool(jobs), total=len(jobs), leave=False)))
+    bar = tqdm(pool(jobs), total=len(jobs), leave=False, file=sys.stdout)
+    return list(itertools.chain.from_iterable(bar))
