@@ -13,11 +13,12 @@ import sys
 import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ProcessPoolExecutor
 from functools import cache
+from multiprocessing import get_context
 from pathlib import Path
 
 import numpy as np
-from joblib import Parallel, delayed
 from sklearn.decomposition import PCA
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.exceptions import ConvergenceWarning
@@ -37,7 +38,7 @@ from study.features import prepare
 from study.recipes import recipes
 from study.records import code_version, run_key, write_atomically
 
-__all__ = ["compare", "cosine_ap", "fit_rivals", "itq"]
+__all__ = ["compare", "cosine_search", "fit_rivals", "itq"]
 
 N_BITS = 32
 N_ITERATIONS = 50  # of ITQ, as in its paper, and of logistic regression at most
@@ -47,10 +48,9 @@ _load = cache(datasets.load)
 
 
 def itq(V: np.ndarray, seed: int) -> np.ndarray:
-    """Return a rotation R that brings centred rows V near to their signs.
+    """Return a rotation R that brings centred rows V near to their signs (Gong, CVPR 2011).
 
-    The signs B of V R, and the rotation that is best for them, alternate from a random start:
-    R = U W^T with V^T B = U S W^T (Gong and Lazebnik, CVPR 2011).
+    The signs B of V R and the best R for them, U W^T of V^T B = U S W^T, alternate.
     """
     R = np.linalg.qr(np.random.default_rng(seed).normal(size=(V.shape[1], V.shape[1])))[0]
     for _ in range(N_ITERATIONS):
@@ -64,9 +64,8 @@ def fit_rivals(
 ) -> Iterator[tuple[str, int, float, Callable]]:
     """Learn from a stream; yield the name, bytes per item, CPU seconds and encoder of each method.
 
-    Where rows have several labels, logistic regression learns each label against the rest, and LDA
-    takes a row once for each of its labels. ``supervised`` leaves out LDA, which is slow with
-    thousands of features, and what learns without labels.
+    Of several labels, logistic regression learns each against the rest, and LDA takes a row once
+    for each. ``supervised`` leaves out LDA, slow with many features, and what uses no labels.
     """
     n_bytes = N_BITS // 8
     for make, settings in ((HMOH, {}), (HadamardRidge, {"ridge": 0.001})):
@@ -87,14 +86,12 @@ def fit_rivals(
     book = Codebook(N_BITS, "spread", n_labels=L, seed=seed).add(range(L))
     targets = np.array([book.targets[label] for label in range(L)])
     # A bit for each class ties the items of a class, as comparing a byte with its number does.
-    one_bit = np.eye(L, dtype=bool)
     proba = logistic.predict_proba
-    yield "logistic, class", 1, seconds, lambda Z: pack(one_bit[proba(Z).argmax(axis=1)])
+    yield "logistic, class", 1, seconds, lambda Z: pack(np.eye(L) > 0)[proba(Z).argmax(axis=1)]
     yield "logistic, probabilities", L, seconds, lambda Z: np.rint(255 * proba(Z))
     yield "logistic, Hadamard signs", n_bytes, seconds, lambda Z: pack(proba(Z) @ targets > 0)
     if supervised:
         return
-
     yield "LSH", n_bytes, 0.0, LSH(N_BITS, random_state=seed).fit(X).transform
     begin = time.process_time()
     pca = PCA(N_BITS, svd_solver="covariance_eigh").fit(X)
@@ -112,10 +109,10 @@ def fit_rivals(
     yield "LDA, floats", 4 * A.shape[1], time.process_time() - begin, lambda Z: Z @ A
 
 
-def cosine_ap(Q: np.ndarray, D: np.ndarray, y: np.ndarray, db_y: np.ndarray, metric="mAP"):
-    """Return the average precision of each row of Q in a search of D by cosine, (n,) float.
+def cosine_search(Q: np.ndarray, D: np.ndarray, y: np.ndarray, db_y: np.ndarray, metric="mAP"):
+    """Return the average precision and P@100 of each row of Q in a search of D, (n, 2) float64.
 
-    It is the expectation over all orders of ties, as for codes, and nan for a query without one.
+    They are expectations over all orders of ties, as for codes; nan for a query without relevant.
     """
     Q, D = (normalize(A).astype(np.float32) for A in (Q, D))  # a row of zeros stays zero
     found = []
@@ -126,15 +123,16 @@ def cosine_ap(Q: np.ndarray, D: np.ndarray, y: np.ndarray, db_y: np.ndarray, met
         # Each tie with a relevant item, and those between them.
         shape = (len(keys), 2 * int(shared.sum(axis=1).max()) + 1)
         ties = HammingHistogram(np.zeros(shape, np.int64), np.zeros(shape, np.int64))
-        ap = _count_ties(keys, ties.items, ties.relevant)
-        found.append(ap if metric == "mAP" else mean_ap(ties, metric, per_query=True))
+        found.append(_count_ties(keys, ties.items, ties.relevant))
+        if metric != "mAP":
+            found[-1][:, 0] = mean_ap(ties, metric, per_query=True)
     return np.concatenate(found)
 
 
 @compiled
 def _count_ties(keys, items, relevant):
-    """Count items by ties of sorted keys, 2 * rank + relevance; return the expected APs."""
-    ap = np.zeros(len(keys))
+    """Count items by ties of sorted keys, 2 * rank + relevance; return expected AP and P@100."""
+    values = np.zeros((len(keys), 2))
     for q in range(len(keys)):
         tie, start, hits = -1, 0, 0
         while start < keys.shape[1]:
@@ -145,15 +143,16 @@ def _count_ties(keys, items, relevant):
             n = end - start
             for i in range(n if good else 0):
                 inner = hits + 1 + i * (good - 1) / max(n - 1, 1)
-                ap[q] += good / n * inner / (start + i + 1)
+                values[q, 0] += good / n * inner / (start + i + 1)
+            values[q, 1] += good / n * max(0, min(end, 100) - start) / 100
             if tie < 0 or good or relevant[q, tie]:
                 tie += 1
             items[q, tie] += n
             relevant[q, tie] += good
             start = end
             hits += good
-        ap[q] = ap[q] / hits if hits else np.nan
-    return ap
+        values[q, 0] = values[q, 0] / hits if hits else np.nan
+    return values
 
 
 def _run(job: dict, code: str) -> list[dict]:
@@ -174,11 +173,12 @@ def _run(job: dict, code: str) -> list[dict]:
         codes, db_codes = encode(Q), encode(D)
         if codes.dtype == np.uint8:
             histogram = hamming_histogram(codes, db_codes, query_y, db_y, n_threads=1)
-            value = mean_ap(histogram, metric)
+            ap, p100 = mean_ap(histogram, metric), histogram.precision_at_k(100)
         else:
-            value = float(np.nanmean(cosine_ap(codes, db_codes, query_y, db_y, metric)))
+            found = cosine_search(codes, db_codes, query_y, db_y, metric)
+            ap, p100 = np.nanmean(found, axis=0).tolist()
         record = job | {"role": data.role, "method": method, "label": f"{method}, {features}"}
-        records.append(record | {"bytes": n_bytes, "seconds": seconds, metric: value})
+        records.append(record | {"bytes": n_bytes, "seconds": seconds, metric: ap, "P@100": p100})
     write_atomically(path, json.dumps(records))
     return records
 
@@ -186,14 +186,15 @@ def _run(job: dict, code: str) -> list[dict]:
 def compare(sets: Iterable[str], seeds: Iterable[int], split="paper", n_anchors=1000) -> list[dict]:
     """Return a record of each method on all sets, seeds and features; finished runs are kept.
 
-    Splits are those of `protocol.run`, and features and anchors those of `recipes`. The quick
-    profile takes at most 1,500 rows of stream, database and queries.
+    Splits are those of `protocol.run`, features those of `recipes`. Quick takes 1,500 rows of each.
     """
     code = code_version(protocol.ROOT) + hashlib.sha256(Path(__file__).read_bytes()).hexdigest()
     jobs = []
     for name, seed, kind in itertools.product(sets, seeds, ("unit rows", "side by side")):
         job = {"dataset": name, "seed": seed, "features": kind, "split": split}
-        jobs.append(delayed(_run)(job | {"n_anchors": n_anchors}, code))
-    pool = Parallel(n_jobs=-1 if protocol.PROFILE == "paper" else 1, return_as="generator")
-    bar = tqdm(pool(jobs), total=len(jobs), leave=False, file=sys.stdout)
-    return list(itertools.chain.from_iterable(bar))
+        jobs.append(job | {"n_anchors": n_anchors})
+    with ProcessPoolExecutor(mp_context=get_context("spawn")) as pool:
+        each = pool.map if protocol.PROFILE == "paper" else map
+        found = each(_run, jobs, itertools.repeat(code))
+        bar = tqdm(found, total=len(jobs), leave=False, file=sys.stdout)
+        return list(itertools.chain.from_iterable(bar))

@@ -7,7 +7,7 @@ from metrics import hamming_histogram, pack
 from study import protocol, rivals
 from study.evaluation import mean_ap
 from study.recipes import recipes
-from study.rivals import compare, cosine_ap, fit_rivals, itq
+from study.rivals import compare, cosine_search, fit_rivals, itq
 
 
 def blobs(n=400, n_classes=4, d=40, several=False, seed=0):
@@ -31,23 +31,25 @@ def test_a_search_by_cosine_averages_over_ties_as_a_search_by_codes_does(metric,
     _, y = blobs(2300, several=several)
     codes = pack(signs)
     pair = codes[:50], codes[50:]
-    expected = mean_ap(hamming_histogram(*pair, y[:50], y[50:]), metric, per_query=True)
-    found = cosine_ap(signs[:50], signs[50:], y[:50], y[50:], metric)
-    np.testing.assert_allclose(found, expected, rtol=1e-12)
+    histogram = hamming_histogram(*pair, y[:50], y[50:])
+    ap, precision = cosine_search(signs[:50], signs[50:], y[:50], y[50:], metric).T
+    np.testing.assert_allclose(ap, mean_ap(histogram, metric, per_query=True), rtol=1e-12)
+    np.testing.assert_allclose(precision, histogram.precision_at_k(100, per_query=True))
 
 
 def test_blocks_of_queries_change_nothing(monkeypatch):
     X, y = blobs(300)
-    whole = cosine_ap(X[:20], X[20:], y[:20], y[20:])
+    whole = cosine_search(X[:20], X[20:], y[:20], y[20:])
     monkeypatch.setattr(rivals, "BLOCK_CELLS", 280 * 7)
-    np.testing.assert_array_equal(cosine_ap(X[:20], X[20:], y[:20], y[20:]), whole)
+    np.testing.assert_array_equal(cosine_search(X[:20], X[20:], y[:20], y[20:]), whole)
 
 
 def test_items_of_one_class_and_a_vector_of_zeros_are_ties():
     Q = np.array([[1.0, 0.0]])
     D = np.array([[2.0, 0.0], [1.0, 1e-9], [0.0, 0.0], [0.0, 3.0]])
     # The first two tie, and so do the last two: one of each is relevant.
-    (value,) = cosine_ap(Q, D, np.array([1]), np.array([1, 0, 1, 0]))
+    ((value, precision),) = cosine_search(Q, D, np.array([1]), np.array([1, 0, 1, 0]))
+    assert precision == pytest.approx(2 / 100)
     assert value == pytest.approx((0.5 * (1 + 1 / 2) + 0.5 * (2 / 3 + 2 / 4)) / 2)
 
 
@@ -87,7 +89,7 @@ def test_every_method_finds_separated_classes_in_the_bytes_that_it_states(severa
             found[name] = hamming_histogram(items[:50], items[50:], *labels)
             found[name] = found[name].mean_average_precision()
         else:
-            found[name] = cosine_ap(items[:50], items[50:], y[300:350], y[350:]).mean()
+            found[name] = cosine_search(items[:50], items[50:], y[300:350], y[350:])[:, 0].mean()
     unsupervised = {"LSH", "PCA, signs", "PCA, floats", "ITQ"}
     learned = [found[name] for name in found if name not in unsupervised]
     assert len(learned) == 6 and min(learned) > 0.75, found
