@@ -60,6 +60,10 @@ bench: .venv/all.done ## measure speed side by side with plain numpy and scikit-
 mutants: .venv/all.done .venv/mutants.done ## make the core wrong in 200 places, and show what no test notices; ARGS="NUMBER SEED"
 	$(PY) -m tools.mutants $(ARGS)
 
+.PHONY: student-zip
+student-zip: ## build/student.zip: the exercises, to unpack and work on without the clone
+	$(PYTHON) notebooks/exercises/generate.py --zip
+
 lab: .venv/all.done ## open the notebooks in JupyterLab
 	.venv/bin/jupyter lab --notebook-dir=.
 

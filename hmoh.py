@@ -293,7 +293,7 @@ class Codebook:
         return majority if self._lsh is None else _sign(majority @ self._lsh)
 
 
-# ---- the perceptron (Sec. 3.5 and 3.7) -----------------------------------------------------------
+# ---- the perceptron (Sec. 3.3, 3.5 and 3.7) ------------------------------------------------------
 
 # What `_perceptron` computes, for one sample per step:
 #

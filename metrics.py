@@ -19,7 +19,7 @@ not matter, as long as queries and database share it. Codes from elsewhere:
 =====================================  =====================================================
 bits or signs, a row per code          ``pack(bits)``
 sentence-transformers, "ubinary"       as they are
-sentence-transformers, "binary"        ``codes.view(np.uint8) ^ 128`` (int8 only, "ubinary" not)
+sentence-transformers, "binary"        ``codes.view(np.uint8) ^ 128``, only where the dtype is int8
 FAISS ``IndexBinaryFlat``              ``faiss.vector_to_array(index.xb).reshape(index.ntotal, -1)``
 USearch, dtype "b1"                    ``np.vstack(index.get(keys))``
 pgvector ``bit(n)``, as text           ``pack(np.array([list(row) for row in rows]) == "1")``
@@ -50,11 +50,11 @@ __all__ = [
 
 BLOCK_BYTES = 800_000  # codes or labels in a block, so that they stay in a core's cache
 TILE = 4096  # items that are compared before they are counted; for few queries, 8 times as many
-FEW = 16  # for fewer queries, transposing the codes takes longer than it saves
-MANY = 100  # for fewer queries, merging equal codes takes longer than it saves
+FEW = 16  # for fewer queries, transposing the codes costs more time than it saves
+MANY = 100  # for fewer queries, merging equal codes costs more time than it saves
 SAMPLE = 2048  # rows that are examined to decide whether to merge
 MOST_CELLS = 40_000  # counters of two queries: more do not fit a core's cache, or 16 bits
-ROW_BITS = 40  # of the number of an item, where it stands behind its distance
+ROW_BITS = 40  # of an item's row number, which is stored below its distance
 PAIRS_PER_THREAD = 100_000  # for fewer pairs, another thread saves no time
 
 Values = float | np.ndarray  # a mean over queries, or the value of each
@@ -133,7 +133,7 @@ class HammingHistogram:
         return HammingHistogram(items, relevant)
 
     def _mean(self, values, per_query, empty="skip"):
-        """Return the values of the queries, or their mean. NaN is a query without a value."""
+        """Return the values of the queries, or their mean. NaN marks a query without one."""
         _check_choice(empty, "empty", "skip", "zero")
         if empty == "zero":
             values = np.nan_to_num(values)
@@ -367,7 +367,7 @@ def hamming_histogram(
         An item is relevant to a query if it has the same label, or in the second form at least one
         label in common. For any other relation see `judged_histogram`.
     n_bits : int, optional
-        Length of the codes; by default all bits of the packed bytes. The bits beyond it are 0.
+        Length of the codes; by default all bits of the packed bytes. Bits beyond it must be 0.
     n_threads : int, optional
         By default all cores. The result does not depend on it.
     graded : bool
@@ -437,7 +437,7 @@ def _count_grades(scan, n_grades):
         cells = np.empty(TILE * (8 if scan.is_few else 1), cell_type)
         _count(is_new[p], Q, Lq[p], D, Ld, scan.multi, weight, distance, cells, counts[:, p])
 
-    # If a sample has equal codes, all of them have many.
+    # If even a sample has equal codes, the whole database has many.
     sample = scan.database[:: 1 + len(scan.database) // SAMPLE]
     merges = len(Lq) >= MANY and len(_merged(sample)[0]) < len(sample)
     scan.run(count_part, order, merges)
@@ -557,7 +557,7 @@ class _Scan:
 
         def run_part(k, n_parts, block):
             p = slice(k * len(Q) // n_parts, (k + 1) * len(Q) // n_parts)
-            # The compiler knows the length of a tuple, and needs no loop over its words.
+            # The compiler knows the length of a tuple, so it unrolls the loop over the words.
             is_known = self.is_few and Q.shape[1] in (1, 2, 4, 8)
             part = tuple(map(tuple, Q[p])) if is_known else Q[p]
             scratch = np.empty(TILE, np.min_scalar_type(self.n_bits))
@@ -824,7 +824,7 @@ def _select(Q, D, first_row, n_bits, distance, nearest):
         for first in range(0, n_items, len(distance)):
             d = distance[: min(len(distance), n_items - first)]
             _distances(Q[q], D, first, d)
-            # Most tiles have no candidate. To find the lowest distance takes few instructions.
+            # Most tiles hold no candidate, and finding the lowest distance is cheap.
             lowest = d[0]
             for j in range(len(d)):
                 lowest = min(lowest, d[j])
@@ -849,7 +849,7 @@ def pack(codes: np.ndarray, bitorder: str = "little") -> np.ndarray:
     """Return codes with one entry for each bit as packed codes, (n, ceil(n_bits / 8)) uint8.
 
     The entries are bool, 0 and 1, or -1 and 1, of any type; others are refused, because their bits
-    are not certain. ``bitorder`` is as in ``np.packbits``: sentence-transformers has "big".
+    would be a guess. ``bitorder`` is as in ``np.packbits``; sentence-transformers uses "big".
 
     >>> pack([[-1.0, 1.0, 1.0]])
     array([[6]], dtype=uint8)
@@ -909,7 +909,7 @@ def _check_n_bits(queries, database, n_bits, has_labels):
         widths = f"query_codes has {width} bytes per row, db_codes has {database.shape[1]}"
         raise ValueError(f"{widths}; encode both with the same model.")
     if n_bits is None:
-        # Bits before packing are 0 and 1, or 1 and 255 (-1). The first rows tell nearly always.
+        # Unpacked bits are 0 and 1, or 1 and 255 (-1). The first rows nearly always decide.
         for values in [(0, 1), (1, 255)] if has_labels and width > 1 else []:
             parts = (queries[:1], database[:1], queries, database)
             if all(((x == values[0]) | (x == values[1])).all() for x in parts) and database.any():

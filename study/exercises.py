@@ -2,13 +2,44 @@
 
 from __future__ import annotations
 
+import linecache
 import sys
+import traceback
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pkgutil import resolve_name
 from unittest.mock import patch
 
-__all__ = ["few_steps", "replaced", "switched_off"]
+__all__ = ["explained", "few_steps", "replaced", "show_unanswered", "switched_off"]
+
+
+class Unanswered(NotImplementedError):
+    """A task without an answer. Jupyter shows its message instead of a traceback."""
+
+    def _render_traceback_(self) -> list[str]:
+        return [str(self)]
+
+
+def show_unanswered() -> None:
+    """Let Jupyter name the task that is not answered yet, instead of showing a traceback.
+
+    A student's cell raises NotImplementedError until it is answered. Its check then fails deep
+    inside of folded code, where a traceback helps nobody.
+    """
+    from IPython import get_ipython  # only notebooks need it
+
+    def show(shell, kind, error, trace, tb_offset=None):
+        name = traceback.extract_tb(trace)[-1].name
+        task = "This task" if name.startswith("<") else f"`{name}`"
+        message = (
+            f"{task} is not answered yet: write your code where it says YOUR CODE HERE, delete "
+            "the line `raise NotImplementedError`, run that cell, and run this one again."
+        )
+        shell.showtraceback((kind, Unanswered(message), trace))
+
+    shell = get_ipython()
+    if shell is not None:
+        shell.set_custom_exc((NotImplementedError,), show)
 
 
 @contextmanager
@@ -30,14 +61,17 @@ def switched_off(names: dict, *calls: str) -> Iterator[None]:
     ...     np.packbits([1, 0])
     Traceback (most recent call last):
         ...
-    AssertionError: numpy.packbits does the whole task: write it without this call.
+    AssertionError: numpy.packbits does the whole task: build it yourself, without this call.
     """
     with ExitStack() as stack:
         # All are found first: a class that is switched off has no methods any more.
         found = []
         for call in calls:
             owner_name, _, name = call.rpartition(".")
-            found.append((call, resolve_name(owner_name), name))
+            try:
+                found.append((call, resolve_name(owner_name), name))
+            except ImportError:
+                continue  # a student without this package cannot call it
         for call, owner, name in found:
             if not hasattr(owner, name):
                 continue  # numpy 1.26 has no bitwise_count
@@ -85,9 +119,54 @@ def replaced(names: dict, **functions) -> Iterator[None]:
 
 def _refusal(call: str):
     def refuse(*args, **kwargs):
-        raise AssertionError(f"{call} does the whole task: write it without this call.")
+        raise AssertionError(f"{call} does the whole task: build it yourself, without this call.")
 
     return refuse
+
+
+@contextmanager
+def explained(function: str, advice: str) -> Iterator[None]:
+    """Turn an error inside of a student's compiled function into one line that names it.
+
+    numba reports a typo in dozens of lines, or as a TypeError without a place.
+
+    Parameters
+    ----------
+    function : str
+        The name of the student's function.
+    advice : str
+        What to do if numba cannot compile it, or if an index leaves its array.
+
+    Examples
+    --------
+    >>> def half(x):
+    ...     return x / too
+    >>> with explained("half", "use numbers only"):
+    ...     half(4)
+    Traceback (most recent call last):
+        ...
+    AssertionError: half stops at `return x / too`: NameError: name 'too' is not defined.
+    """
+    try:
+        yield
+    except Exception as error:
+        if type(error) is NotImplementedError or (type(error) is AssertionError and str(error)):
+            raise  # not answered yet, or explained already
+        frames = [f for f in traceback.extract_tb(error.__traceback__) if f.name == function]
+        code = frames[-1].line if frames else ""
+        said = [line.strip() for line in str(error).splitlines() if line.strip()] or ["?"]
+        start = f"{function} stops"
+        end = f"{type(error).__name__}: {said[0]}"
+        place = getattr(error, "loc", None)
+        if place is not None:  # of numba, which names its step first, and then the cause
+            code = linecache.getline(place.filename, place.line).strip()
+            start = f"numba cannot compile {function}"
+            end = " ".join(said[1:3] if ">>>" in " ".join(said[2:3]) else said[1:2])
+        end = end.rstrip(".")
+        if place is not None or isinstance(error, IndexError):
+            end += f": {advice}"
+        start += f" at `{code}`" if code else ""
+        raise AssertionError(f"{start}: {end}.") from None
 
 
 @contextmanager

@@ -450,7 +450,8 @@ def pipeline(
         counts = np.bincount(distances[chosen], minlength=n_bits + 1)
         axes.bar(numbers, counts, 1, bottoms, color=color, label=name)
         bottoms += counts
-    axes.set(xlabel="Hamming distance (bits)", xlim=(-0.7, n_bits + 0.5))
+    axes.set_xlim(-0.7, n_bits + 0.5)
+    axes.set_xlabel("Hamming distance (bits)", fontsize=10)
     axes.tick_params(labelsize=9)
     axes.yaxis.set_major_locator(plt.MaxNLocator(3))
     axes.yaxis.set_major_formatter("{x:,.0f}")

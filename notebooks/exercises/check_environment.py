@@ -17,11 +17,12 @@ def problems() -> list[str]:
         version = ".".join(map(str, sys.version_info[:2]))
         return [
             f"this is Python {version}, but 3.11 or newer is needed; "
-            "run `make lab PYTHON=python3.11`, or newer."
+            "install it, and set up again (in a clone, `make lab PYTHON=python3.11`)."
         ]
     missing = [name for name in PACKAGES if importlib.util.find_spec(name) is None]
     if missing:
-        way = f"run `make lab` in {ROOT.name}/ once and use .venv/bin/python"
+        way = "run `make lab` in a clone, or `pip install -r requirements.txt` in the unpacked zip"
+        way += ", and use .venv/bin/python"
         return [f"{name} is missing; {way}." for name in missing]
     sys.path.insert(0, str(ROOT))
     try:

@@ -1,6 +1,7 @@
 """Make the notebooks of all exercises from their sources.
 
     python notebooks/exercises/generate.py [--run] [NN ...]
+    python notebooks/exercises/generate.py --zip
 
 Edit only source/NN_name.py. It has task, hints, solution and checks in cells. A cell begins with
 one of these lines:
@@ -18,13 +19,18 @@ A source makes two notebooks: student/NN_name.ipynb without the solutions, and
 solution/NN_name.ipynb, executed. Both have nbgrader's cell metadata. The second is what nbgrader
 takes as source. A solution whose cells did not change keeps its outputs, so that a second run
 changes no file. --run executes all of them again.
+
+--zip writes build/student.zip, which students unpack and work in without the clone.
 """
 
 from __future__ import annotations
 
+import ast
 import json
 import re
 import sys
+import tomllib
+import zipfile
 from pathlib import Path
 from typing import NamedTuple
 
@@ -38,6 +44,24 @@ HEADER = re.compile(
     r"# %%(?P<text> \[markdown\])?"
     r"(?: (?P<kind>solution|check|answer) (?P<name>[\w-]+)(?: (?P<points>\d+))?)?"
 )
+
+# What students get beside their notebooks and the modules that these import.
+DATA = ("data/mnist.npz", "data/paper_results.json", "LICENSE")
+ZIP_README = """# Exercises: online hashing
+
+You need Python 3.11 or newer. In this folder:
+
+    python -m venv .venv
+    .venv/bin/pip install -r requirements.txt       # on Windows: .venv\\Scripts\\pip
+    .venv/bin/python notebooks/exercises/check_environment.py       # prints OK, or what to do
+    .venv/bin/jupyter lab
+
+With conda: `conda env create -f environment.yml`, `conda activate hmoh-exercises`, `jupyter lab`.
+
+Open `notebooks/exercises/student/01_sylvester.ipynb`, and leave the notebooks in that folder.
+Where a text mentions other notebooks or the clone, it means the whole project. You can do all
+exercises without it.
+"""
 
 
 class Cell(NamedTuple):
@@ -73,7 +97,7 @@ def read_source(path: Path) -> list[Cell]:
 def _new_cell(line: str, place: str) -> Cell:
     header = HEADER.fullmatch(line)
     if header is None:
-        raise ValueError(f"{place} is no header; see the top of generate.py.")
+        raise ValueError(f"{place} is not a header; see the top of generate.py.")
     return Cell(
         is_text=bool(header["text"]),
         kind=header["kind"] or "",
@@ -85,7 +109,7 @@ def _new_cell(line: str, place: str) -> Cell:
 
 def without_solution(cell: Cell) -> Cell:
     """Return the cell as a student gets it."""
-    stub = ["# YOUR CODE HERE", "raise NotImplementedError"]
+    stub = ["# YOUR CODE HERE", 'raise NotImplementedError("not answered yet")']
     if cell.is_text:
         stub = ["*Your answer here.*"]
     kept = []
@@ -95,7 +119,7 @@ def without_solution(cell: Cell) -> Cell:
         if BEGIN in line:
             if inside or cell.kind not in TO_WRITE:
                 raise ValueError(
-                    f"{line!r} stands inside another solution, or in a cell that is none; "
+                    f"{line!r} stands inside another solution, or in a cell that is not one; "
                     f"put it into a cell of kind solution or answer, after {END}."
                 )
             inside = True
@@ -199,8 +223,55 @@ def execute(path: Path, solution: dict) -> None:
     path.write_text(to_text(executed), encoding="utf-8")
 
 
+def imported(source: str, package: str = "") -> set[Path]:
+    """Return the files of the clone that a module's source imports, each with its package."""
+    names = set()
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            base = f"{package}.{node.module}" if node.level else node.module
+            names |= {base, *(f"{base}.{alias.name}" for alias in node.names)}
+    places = [ROOT / name.replace(".", "/") for name in names]
+    files = [place.with_suffix(".py") for place in places]
+    files += [folder / "__init__.py" for place in places for folder in (place, place.parent)]
+    return {file for file in files if file.is_file()}
+
+
+def write_zip(path: Path) -> None:
+    """Write all that students need: notebooks, the modules that these import, data, packages."""
+    sources = sorted((HERE / "source").glob("*.py"))
+    new = set().union(*(imported(source.read_text(encoding="utf-8")) for source in sources))
+    modules = set()
+    while new:
+        modules |= new
+        found = (imported(file.read_text(encoding="utf-8"), file.parent.name) for file in new)
+        new = set().union(*found) - modules
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    packages = project["dependencies"] + project["optional-dependencies"]["notebooks"]
+    lines = ["name: hmoh-exercises", "channels: [conda-forge]", "dependencies:"]
+    lines += [f"  - {package}" for package in ["python>=3.11", *packages]]
+    texts = {
+        "README.md": ZIP_README,
+        "requirements.txt": "\n".join(packages) + "\n",
+        "environment.yml": "\n".join(lines) + "\n",
+    }
+    files = [*modules, *(HERE / "student").glob("*.ipynb"), HERE / "check_environment.py"]
+    path.parent.mkdir(exist_ok=True)
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for file in sorted([*files, *(ROOT / name for name in DATA)]):
+            archive.write(file, f"hmoh-exercises/{file.relative_to(ROOT).as_posix()}")
+        for name, text in texts.items():
+            archive.writestr(f"hmoh-exercises/{name}", text)
+
+
 def main(arguments: list[str]) -> None:
-    """Make the notebooks of the exercises that are named, or of all."""
+    """Make the notebooks of the exercises that are named, or of all; or the students' zip."""
+    if arguments == ["--zip"]:
+        path = ROOT / "build" / "student.zip"
+        write_zip(path)
+        print(f"{path.relative_to(ROOT)}: {path.stat().st_size / 1e6:.1f} MB")
+        return
     run_all = "--run" in arguments
     wanted = [name for name in arguments if name != "--run"]
     for folder in ("student", "solution"):

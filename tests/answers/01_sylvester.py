@@ -48,6 +48,13 @@ def sylvester(k):
     return hadamard(2**k)
 
 
+# %% wrong sylvester: scipy.linalg.hadamard does the whole task: build it yourself
+def sylvester(k):
+    from scipy.linalg import hadamard as of_scipy
+
+    return of_scipy(2**k)
+
+
 # %% right sylvester: recursion, bytes
 def sylvester(k):
     if k == 0:
@@ -71,10 +78,22 @@ def entry(i, j):
     return (-1) ** format(i & j, "b").count("1")
 
 
-# %% wrong entry: the exponent i j of Eq. 8, the misprint
+# %% wrong entry: the exponent is i j, the misprint of Eq. 8
 swap('return (-1) ** format(i & j, "b").count("1")', "return (-1) ** (i * j)")
 
-# %% wrong entry: an entry is \+1 or -1
+# %% wrong entry: it is i & j itself, whose ones are not counted
+swap('format(i & j, "b").count("1"', "(i & j")
+
+# %% wrong entry: bit_count is a method, so call it with brackets
+swap('format(i & j, "b").count("1"', "((i & j).bit_count % 2")
+
+# %% wrong entry: counts the ones of j first. Put i & j in brackets
+swap('format(i & j, "b").count("1"', "(i & j.bit_count()")
+
+# %% wrong entry: Python computes 2 \* n first
+swap('(-1) ** format(i & j, "b").count("1")', "1 - 2 * (i & j).bit_count() % 2")
+
+# %% wrong entry: = 0, but an entry is \+1 or -1: the number of common places.*matters.$
 swap('return (-1) ** format(i & j, "b").count("1")', "return (i & j).bit_count() % 2")
 
 # %% wrong entry: where i or j has a 1
@@ -96,7 +115,7 @@ swap('format(i & j, "b").count("1"', "((i - 1) & (j - 1)).bit_count(")
 swap('(-1) ** format(i & j, "b").count("1")', "hadamard(2 ** max(i, j).bit_length())[i, j]")
 
 
-# %% wrong entry: an entry is \+1 or -1.*unsigned bytes
+# %% wrong entry: = 255, but an entry is \+1 or -1: 255 is what 1 - 2 gives
 def entry(i, j):
     odd = np.array([(i & j).bit_count() % 2], np.uint8)
     return (1 - 2 * odd)[0]

@@ -258,6 +258,18 @@ def perceptron_compiled(Z, y, C, W):
                     W[k, j] += Z[i, j]
 
 
+# %% wrong compiled: stops.*IndexError.*loop over len\(Z\), len\(W\) and Z.shape
+swap("if (f > 0) != (C[y[i], k] > 0):", "if (f > 0) != (C[k, y[i]] > 0):")
+
+# %% wrong compiled: stops.*TypeError: 'tuple' object is not callable
+swap(
+    "                f += W[k, j] * Z[i, j]", "                f += W[k, j] * Z[i, j] / Z.shape(1)"
+)
+
+# %% wrong compiled: numba cannot compile perceptron_compiled.*compute with single numbers
+swap("f = np.float32(0)", "f = -sum(-w * z for w, z in zip(W[k], Z[i]))\n            f -= f")
+swap("W[k, j] += Z[i, j]", "W[k, j] += C[y[i], k] * Z[i, j]")
+
 # %% wrong compiled: returns ndarray, but it must return nothing
 swap("if (f > 0) != (C[y[i], k] > 0):", "c = C[y[i], k]\n            if (f > 0) != (c > 0):")
 swap("W[k, j] += Z[i, j]", "W[k, j] += c * Z[i, j]\n    return W")

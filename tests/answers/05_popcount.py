@@ -230,6 +230,16 @@ def popcount(x):
     return n
 
 
+# %% wrong popcount: stops.*NameError: name 'M3' is not defined
+@njit
+def popcount(x):
+    return x - ((x >> ONE) & M3)
+
+
+# %% wrong popcount: stops: TypeError: not enough arguments
+swap("def popcount(x):", "def popcount(x, M3):")
+
+
 # %% right popcount: remove the last one
 @njit
 def popcount(x):
@@ -291,6 +301,11 @@ swap("d += popcount(Q[i, k] ^ D[j, k])", "d += popcount(Q[i, k] & D[j, k])")
 # %% wrong words: out has a row for each query and a column for each
 swap("for j in range(len(Q)):", "for j in range(len(D)):")
 swap("out[i, j] = d", "out[j, i] = d")
+
+
+# %% wrong words: numba cannot compile hamming_words.*Q and D have a column for each
+swap("for j in range(len(Q)):", "for j in range(len(D)):")
+swap("out[i, j] = d", "out[i, j] = sum(popcount(a ^ b) for a, b in zip(Q[i], D[j]))")
 
 
 # %% wrong words: out is unchanged

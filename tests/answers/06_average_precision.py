@@ -37,6 +37,25 @@ def average_precision(relevant):
             return 1 / rank
 
 
+# %% wrong ap: ranks count from 1, so the first item has rank 1
+def average_precision(relevant):
+    hits = 0
+    total = 0
+    for rank, hit in enumerate(relevant):
+        if hit:
+            hits += 1
+            total += hits / rank
+    return total / hits
+
+
+# %% wrong ap: count a hit before you divide
+swap("enumerate(relevant)", "enumerate(relevant, 1)")
+swap(
+    "            hits += 1\n            total += hits / rank",
+    "            total += hits / rank\n            hits += 1",
+)
+
+
 # %% wrong ap: one number is needed
 def average_precision(relevant):
     relevant = np.array(relevant)

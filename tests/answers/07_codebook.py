@@ -40,7 +40,7 @@ def criterion(T):
     return int((T.shape[1] - inner.min()) // 2), int((inner**2).sum())
 
 
-# %% wrong criterion: the least distance comes first
+# %% wrong criterion: the minimum distance comes first
 def criterion(T):
     T = T.astype(int)
     inner = (T @ T.T)[~np.eye(len(T), dtype=bool)]
@@ -154,7 +154,7 @@ def design():
     return best[1]
 
 
-# %% wrong bound: the least distance is 3, but Plotkin's bound is 4
+# %% wrong bound: the minimum distance is 3, but Plotkin's bound is 4
 def design():
     H = hadamard(8).astype(int)
     T = np.concatenate([H, -H[:2]])
@@ -162,7 +162,7 @@ def design():
     return T
 
 
-# %% wrong bound: the least distance is 2, but Plotkin's bound is 4
+# %% wrong bound: the minimum distance is 2, but Plotkin's bound is 4
 def design():
     # Nine of ten rows of the bound, and one that is only at distance 2.
     H = hadamard(8).astype(int)

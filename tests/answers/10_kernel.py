@@ -136,7 +136,7 @@ def rbf(X, A, eta2):
     return Z.astype(np.float32)
 
 
-# %% wrong compiled: Loop over len\(X\), len\(A\), X.shape\[1\]
+# %% wrong compiled: IndexError.*loop over len\(X\), len\(A\) and X.shape\[1\]
 @njit
 def rbf_compiled(X, A, eta2, Z):
     for i in range(len(X)):

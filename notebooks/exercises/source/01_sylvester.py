@@ -1,9 +1,9 @@
 # %% [markdown]
 # # Exercise 1: Sylvester's construction and its properties
 #
-# **You will learn** what a Hadamard matrix is, how Sylvester builds one of any order 2, 4, 8,
-# ..., and why its columns are good target codes for classes. You will also learn to test a
-# printed formula before you trust it.
+# **You will learn** what a Hadamard matrix is, how Sylvester's construction builds one of any order
+# 2, 4, 8, ..., and why its columns make good target codes for classes. You will also learn to test
+# a printed formula before you trust it.
 #
 # **Time:** 35 to 45 minutes. **Points:** 10.
 #
@@ -12,22 +12,22 @@
 # **In the paper:** Sec. 3.4, Eq. 7 (definition), Eq. 8 (closed form) and Eq. 9 (recursion) of
 # *Hadamard Matrix Guided Online Hashing* (HMOH; Lin et al., IJCV 2020).
 #
-# How to work: write your code where it says `YOUR CODE HERE` and delete the line
-# `raise NotImplementedError`. Run the cell, then run the check below it. A failed check says what
-# it found and what it needs. Its code is folded, and you need not read it. Hints are folded too.
-# Open one at a time. Where it says **Predict before you run**, write down your guess first. The
-# first cell finds the library of this clone and says whether your machine is ready.
+# How to work: write your code where it says `YOUR CODE HERE` and delete the line `raise
+# NotImplementedError(...)`. Run the cell, then run the check below it. A failed check says what it
+# found and what it needs. Its code is folded, and you need not read it. Hints are folded too, so
+# open one at a time. Where it says **Predict before you run**, write down your guess first. The
+# first cell finds the library and says whether your machine is ready.
 
 # %%
 import sys
 from importlib.util import find_spec
 
-sys.path.insert(0, "../../..")  # the modules are in the folder of the clone
+sys.path.insert(0, "../../..")  # the modules are three folders up
 for name in ("numba", "hmoh", "study"):
     if find_spec(name) is None:
         raise ImportError(
-            f"{name} is not found: start JupyterLab with `make lab` and keep this notebook "
-            "three folders below the clone, or set PYTHONPATH to the clone's folder."
+            f"{name} is not found: start JupyterLab as README.md says (`make lab` in a clone), "
+            "and keep this notebook three folders below hmoh.py, or set PYTHONPATH to that folder."
         )
 
 from math import ceil
@@ -36,8 +36,12 @@ import numpy as np
 
 from hmoh import hadamard
 from study import datasets, plots
-from study.exercises import replaced, switched_off
+from study.exercises import replaced, show_unanswered, switched_off
 
+# These calls are switched off while your functions are checked.
+LIBRARY = ("hmoh.hadamard", "hmoh.hadamard_product", "scipy.linalg.hadamard")
+
+show_unanswered()
 plots.use_style()
 datasets.load("mnist")  # an error here says what to do
 print("OK, ready")
@@ -52,11 +56,12 @@ print("OK, ready")
 # $$H_{2n} = \begin{bmatrix} H_n & H_n \\ H_n & -H_n \end{bmatrix}$$
 #
 # Write `sylvester(k)`, which doubles k times. It returns the matrix of order n = 2ᵏ as an integer
-# array. The library has this matrix too (`hadamard`). The check switches it off.
+# array. Our library and scipy provide this matrix too (`hadamard`), but you should build it
+# yourself, so the check switches both off.
 #
 # <details><summary>Hint 1</summary>
 #
-# Start with `np.array([[1]])` and apply the doubling k times in a loop.
+# Start with `np.array([[1]])` and double k times in a loop.
 #
 # </details>
 # <details><summary>Hint 2</summary>
@@ -79,7 +84,7 @@ def sylvester(k):
 
 # %% check sylvester 2
 needs = [hadamard(2**k).astype(int) for k in range(6)]
-with switched_off(globals(), "hmoh.hadamard", "hmoh.hadamard_product"):
+with switched_off(globals(), *LIBRARY):
     made = [np.asarray(sylvester(k)) for k in range(6)]
 for k, (H, need) in enumerate(zip(made, needs, strict=True)):
     n = 2**k
@@ -118,9 +123,9 @@ print("sylvester: correct up to order 32")
 # %% [markdown]
 # ## 1.2 An entry without the matrix
 #
-# Sometimes one column is wanted and the matrix is too large to build. The paper prints a closed
+# Sometimes we want one column of a matrix that is too large to build. The paper prints a closed
 # form (Eq. 8), with row i and column j counted from 1: H_ij = (-1)^((i-1)(j-1)). We count from 0,
-# so its exponent is the product i j. The next cell draws this matrix and Sylvester's for n = 8.
+# so the exponent is the product i j. The next cell draws this matrix and Sylvester's for n = 8.
 #
 # **Predict before you run.** How many different rows does the matrix of Eq. 8 have? What is its
 # rank?
@@ -136,27 +141,27 @@ print("rank of the recursion's matrix:", np.linalg.matrix_rank(hadamard(8)))
 # %% [markdown]
 # <details><summary>Answer</summary>
 #
-# Two, and the rank is 2. The product i j is odd only if i and j are both odd. So all even rows
-# are equal, and all odd rows are equal. But eight rows that are orthogonal to each other have rank
-# 8, so this is no Hadamard matrix.
+# Two, and the rank is 2. The product i j is odd only if i and j are both odd, so all even rows are
+# equal, and all odd rows are equal. But eight rows that are orthogonal to each other have rank 8,
+# so this is not a Hadamard matrix.
 #
 # </details>
 #
-# Eq. 8 is a misprint: its sign depends only on the last binary place of i and of j. The right
-# exponent is the number of binary places at which i **and** j both have a 1. Write `entry(i, j)`
-# by that rule, for plain integers of any size.
+# Eq. 8 is a misprint: its sign depends only on the last binary digits of i and j. The correct
+# exponent is the number of binary places in which i **and** j both have a 1. Write `entry(i, j)` by
+# that rule, for plain integers of any size.
 #
-# Here is why it is true. The step from order n to 2n adds a highest binary place to i and to j.
-# The sign changes exactly in the lower right block, where both new places are 1.
+# Here is why this is true. The step from order n to 2n puts a new highest binary place in front of
+# i and j. The sign changes exactly in the lower right block, where both new places hold a 1.
 #
 # <details><summary>Hint 1</summary>
 #
-# In Python `i & j` keeps the places at which both numbers have a 1.
+# In Python, `i & j` keeps the places in which both numbers have a 1.
 #
 # </details>
 # <details><summary>Hint 2</summary>
 #
-# `(i & j).bit_count()` counts the ones of an integer. Only whether the count is even or odd
+# The method `bit_count()` of an integer counts its ones. Only whether the count is even or odd
 # matters.
 #
 # </details>
@@ -173,30 +178,43 @@ def entry(i, j):
 # %% check entry 3
 def no_matrix(*arguments):
     raise AssertionError(
-        "entry builds a matrix, but that of i = 2**40 fits into no memory: "
+        "entry builds a matrix, but the one for i = 2**40 does not fit into any memory: "
         "count binary places of i and j instead."
     )
 
 
 H = hadamard(64).astype(int)
-calls = ("hmoh.hadamard", "hmoh.hadamard_product")
-with switched_off(globals(), *calls), replaced(globals(), sylvester=no_matrix):
-    found = [[entry(i, j) for j in range(64)] for i in range(64)]
-    large = [(2**40 + 5, 2**40 + 1, 1), (2**62 + 1, 2**62, -1)]
-    found_large = [entry(i, j) for i, j, _ in large]
+large = [(2**40 + 5, 2**40 + 1, 1), (2**62 + 1, 2**62, -1)]
+try:
+    with switched_off(globals(), *LIBRARY), replaced(globals(), sylvester=no_matrix):
+        found = [[entry(i, j) for j in range(64)] for i in range(64)]
+        found_large = [entry(i, j) for i, j, _ in large]
+except TypeError as error:
+    if "builtin_function_or_method" not in str(error):
+        raise
+    raise AssertionError(
+        f"entry stops ({error}): bit_count is a method, so call it with brackets: "
+        "(i & j).bit_count()."
+    ) from None
 for i in range(64):
     for j in range(64):
+        way = "the number of common places is the exponent of -1, so only even or odd matters"
+        if found[i][j] == 255:
+            way = "255 is what 1 - 2 gives in numpy's unsigned bytes; use plain integers"
         assert found[i][j] in (1, -1), (
-            f"entry({i}, {j}) = {found[i][j]}, but an entry is +1 or -1: the number of "
-            "common places is the exponent of -1, so only even or odd matters. "
-            "(255 is what 1 - 2 gives in numpy's unsigned bytes; use plain integers.)"
+            f"entry({i}, {j}) = {found[i][j]}, but an entry is +1 or -1: {way}."
         )
 found = np.array(found, int)
 i = np.arange(64)[:, None]
 j = np.arange(64)
 sign = H[63]  # -1 where a number below 64 has an odd number of ones
+ones = np.array([n.bit_count() for n in range(64)])
+last_place = 1 - 2 * (i & j & 1)
 mistakes = {
-    "this is the exponent i j of Eq. 8, the misprint": 1 - 2 * (i * j % 2),
+    "the sign depends only on the last binary places. Either the exponent is i j, the misprint "
+    "of Eq. 8, or it is i & j itself, whose ones are not counted (bit_count)": last_place,
+    "`i & j.bit_count()` counts the ones of j first. Put i & j in brackets": 1 - 2 * (i & ones & 1),
+    "all entries are +1. In `1 - 2 * n % 2` Python computes 2 * n first; write 2 * (n % 2)": H**2,
     "you count the places where i or j has a 1, with |": sign[i | j],
     "you count the ones of i and those of j, or the places where they differ": sign[i ^ j],
     "you multiply the number of ones of i by that of j": np.maximum(sign[i], sign[j]),
@@ -204,7 +222,7 @@ mistakes = {
 }
 for mistake, matrix in mistakes.items():
     assert not (found == matrix).all(), (
-        f"entry is not right: {mistake}; count the places where both have a 1, with &."
+        f"entry is wrong: {mistake}; count the places where both have a 1, with &."
     )
 assert not (found[1:, 1:] == H[:-1, :-1]).all(), (
     "entry(i, j) is the entry at i - 1 and j - 1: here i and j are counted from 0, "
@@ -222,23 +240,23 @@ for (i, j, need), value in zip(large, found_large, strict=True):
         f"entry is right below 64, but entry({i}, {j}) = {value}, not {need}: in binary i "
         f"is {i:b} and j is {j:b}; count all places, however many there are."
     )
-print("entry: agrees with the recursion at all 4,096 places of order 64")
+print("entry: agrees with the recursion in all 4,096 places of order 64")
 
 # %% [markdown]
 # ## 1.3 Why these columns are good codes
 #
 # A **code** is a list of bits, each +1 or -1. Give every class a column of the matrix as its
-# **target code**. The **Hamming distance** d of two codes is the number of places at which they
-# differ.
+# **target code**. The **Hamming distance** d between two codes is the number of places in which
+# they differ.
 #
-# Write `distances(C)`. C is a matrix of +1 and -1 with one code per **column**: r places, L
-# codes. Return the (L, L) matrix of Hamming distances between all pairs of columns. Use one
-# matrix product, no loop over places.
+# Write `distances(C)`. C is a matrix of +1 and -1 with one code per **column**: r places, L codes.
+# Return the (L, L) matrix of Hamming distances between all pairs of columns. Use one matrix product
+# and no loop over places.
 #
 # <details><summary>Hint 1</summary>
 #
-# For two codes of r places that differ at d of them, what is their inner product? Each place
-# gives +1 or -1.
+# What is the inner product of two codes of r places that differ in d of them? Each place
+# contributes +1 or -1.
 #
 # </details>
 # <details><summary>Hint 2</summary>
@@ -248,7 +266,7 @@ print("entry: agrees with the recursion at all 4,096 places of order 64")
 # </details>
 # <details><summary>Hint 3</summary>
 #
-# C may be int8, which holds numbers from -128 to 127 only. Convert it before the product.
+# C may be int8, which only holds numbers from -128 to 127. Convert it before the product.
 #
 # </details>
 
@@ -297,7 +315,7 @@ for C in cases:
         for mistake, matrix in mistakes.items():
             assert not (matrix == D).all(), (
                 f"codes of {r} places: the first two columns have {D[0, 1]}, but differ "
-                f"at {need[0, 1]} places: {mistake}."
+                f"in {need[0, 1]} places: {mistake}."
             )
     wrong = np.argwhere(need != D)
     if len(wrong):
@@ -307,37 +325,37 @@ for C in cases:
             why = overflow
         raise AssertionError(
             f"codes of {r} places, int8: the distance of columns {a} and {b} is "
-            f"{D[a, b]}, but they differ at {need[a, b]} places: {why}."
+            f"{D[a, b]}, but they differ in {need[a, b]} places: {why}."
         )
 D = np.asarray(distances(hadamard(32)))
 different = D[~np.eye(32, dtype=bool)]
 print(
-    f"columns of order 32: least distance {different.min()}, "
+    f"columns of order 32: minimum distance {different.min()}, "
     f"largest {different.max()}; so any two classes differ in half of the bits"
 )
 
 # %% [markdown]
-# ## 1.4 Can one do better?
+# ## 1.4 Can we do better?
 #
 # Can **every** pair differ in more than half of the bits? Take L codes of r places and sum the
-# distances over all pairs. A place where p codes have +1 and L - p have -1 adds p (L - p), at
-# most L²/4. There are r places and L (L - 1)/2 pairs. So the mean distance is at most
+# distances over all pairs. A place where p codes have +1 and L - p have -1 contributes p (L - p),
+# at most L²/4. There are r places and L (L - 1)/2 pairs, so the mean distance is at most
 #
 # $$\frac{r\,L^2/4}{L\,(L-1)/2} = \frac{r\,L}{2\,(L-1)} .$$
 #
-# This is Plotkin's bound. The least distance is not above the mean, and it is a whole number.
+# This is Plotkin's bound. The minimum distance cannot exceed the mean, and it is a whole number.
 # Write `plotkin(L, r)`, which returns the bound rounded down to a whole number.
 #
 # <details><summary>Hint</summary>
 #
-# Use whole-number division `//`, so that no rounding of floats can go wrong.
+# Use integer division `//`, so that no rounding of floats can go wrong.
 #
 # </details>
 
 
 # %% solution plotkin
 def plotkin(L, r):
-    """Return the largest least distance that the bound on the mean allows L codes of r bits."""
+    """Return the largest minimum distance that the bound on the mean allows L codes of r bits."""
     ### BEGIN SOLUTION
     return r * L // (2 * (L - 1))
     ### END SOLUTION
@@ -385,22 +403,22 @@ for L, r in [(16, 16), (10, 64)]:
 # %% [markdown]
 # <details><summary>Answer</summary>
 #
-# With as many classes as bits the gap is 0: no codebook has a larger least distance than the
-# columns of a Hadamard matrix. Fewer classes leave room: ten codes of 64 bits may differ in 35
-# places, but Hadamard columns differ in 32.
+# With as many classes as bits, the gap is 0: no codebook has a larger minimum distance than the
+# columns of a Hadamard matrix. Fewer classes leave room: the bound lets ten codes of 64 bits differ
+# in 35 places, but Hadamard columns differ in 32.
 #
 # </details>
 #
 # ## 1.5 A product without the matrix (optional, hard)
 #
-# The product H x of the matrix of order n with a vector x takes about n² additions. Write
-# `transform(x)`, which returns the same vector with n log₂ n additions or subtractions and never
-# makes H. Compare it with `hadamard(1024) @ x` for a random x, and time both.
+# Multiplying the matrix H of order n by a vector x takes about n² additions. Write `transform(x)`,
+# which returns the same vector with n log₂ n additions or subtractions and never builds H. Compare
+# it with `hadamard(1024) @ x` for a random x, and time both.
 #
 # <details><summary>Hint</summary>
 #
-# Let x₁ be the first half of x and x₂ the second. Multiply Eq. 9 by them. Two products of half
-# the size are left.
+# Let x₁ be the first half of x and x₂ the second. Multiply Eq. 9 by them. Two products of half the
+# size remain.
 #
 # </details>
 # <details><summary>Answer</summary>
@@ -416,7 +434,7 @@ for L, r in [(16, 16), (10, 64)]:
 #         second = transform(x[half:])
 #         return np.concatenate([first + second, first - second])
 #
-# This is the fast Walsh-Hadamard transform. `hadamard_product` in `hmoh.py` is the same without
+# This is the fast Walsh-Hadamard transform. `hadamard_product` in `hmoh.py` does the same without
 # recursion.
 #
 # </details>

@@ -2,13 +2,13 @@
 # # Exercise 2: Target codes and LSH alignment
 #
 # **You will learn** how HMOH gives every class its target code, what it does when the code length
-# does not fit the matrix, and what this costs. You will find out what the aligned codes really
+# does not match the matrix, and what this costs. You will find out what the aligned codes really
 # are.
 #
 # **Time:** 40 to 50 minutes. **Points:** 10.
 #
-# **Before you start:** exercise 1; the Gaussian distribution; what it means that two Gaussian
-# variables are uncorrelated.
+# **Before you start:** exercise 1; the Gaussian distribution; what it means for two Gaussian
+# variables to be uncorrelated.
 #
 # **In the paper:** Sec. 3.4, Eq. 10 (the order of the matrix) and Sec. 3.5, Eq. 11 (alignment),
 # Theorem 1.
@@ -17,12 +17,12 @@
 import sys
 from importlib.util import find_spec
 
-sys.path.insert(0, "../../..")  # the modules are in the folder of the clone
+sys.path.insert(0, "../../..")  # the modules are three folders up
 for name in ("numba", "hmoh", "study"):
     if find_spec(name) is None:
         raise ImportError(
-            f"{name} is not found: start JupyterLab with `make lab` and keep this notebook "
-            "three folders below the clone, or set PYTHONPATH to the clone's folder."
+            f"{name} is not found: start JupyterLab as README.md says (`make lab` in a clone), "
+            "and keep this notebook three folders below hmoh.py, or set PYTHONPATH to that folder."
         )
 
 from math import comb, erf, exp, pi, prod, sqrt
@@ -32,15 +32,17 @@ import numpy as np
 
 from hmoh import Codebook, hadamard
 from study import plots
+from study.exercises import show_unanswered
 
+show_unanswered()
 plots.use_style()
 
 # %% [markdown]
 # ## 2.1 The order of the matrix
 #
-# Let r be the **code length** (bits of a hash code) and L the number of **classes**. Every class
-# needs a column of its own, and every column needs at least r places. So HMOH takes the Hadamard
-# matrix of order
+# Let r be the **code length** (the bits of a hash code) and L the number of **classes**. Every
+# class needs a column of its own, and every column needs at least r places. So HMOH takes the
+# Hadamard matrix of order
 #
 # $$r^* = \min\{2^k : 2^k \ge r,\ 2^k \ge L,\ k = 1, 2, \dots\} \quad \text{(Eq. 10)}$$
 #
@@ -48,7 +50,7 @@ plots.use_style()
 #
 # <details><summary>Hint</summary>
 #
-# A loop that doubles is enough. Note that k starts at 1, so the least order is 2.
+# A loop that doubles is enough. Note that k starts at 1, so the smallest order is 2.
 #
 # </details>
 
@@ -95,18 +97,17 @@ print("order: correct; MNIST (10 classes) needs", orders)
 # %% [markdown]
 # ## 2.2 Alignment
 #
-# If r* = r, a column c of the matrix is the target code as it is. Otherwise its length is wrong,
-# and HMOH **aligns** it by LSH (locality-sensitive hashing, random hyperplanes). Draw one matrix
-# W̃ of size r* x r with independent Gaussian entries (mean 0, variance 1), the same for all
-# classes, and take
+# If r* = r, a column c of the matrix serves directly as the target code. Otherwise its length is
+# wrong, and HMOH **aligns** it by LSH (locality-sensitive hashing with random hyperplanes): draw
+# one matrix W̃ of size r* x r with independent Gaussian entries (mean 0, variance 1), the same for
+# all classes, and take
 #
 # $$\tilde c = \mathrm{sign}(\tilde W^T c) \quad \text{(Eq. 11)}$$
 #
 # where sign(x) is +1 if x > 0 and -1 otherwise, so sign(0) = -1.
 #
-# Write `align(C, W)` for all classes at once. The columns of C (r* x L) are the columns of the
-# classes, and W is W̃. Return the targets as a matrix (L, r) of +1 and -1, one **row** for each
-# class.
+# Write `align(C, W)` for all classes at once. C (r* x L) holds one column for each class, and W is
+# W̃. Return the targets as a matrix (L, r) of +1 and -1, one **row** for each class.
 #
 # <details><summary>Hint 1</summary>
 #
@@ -115,8 +116,8 @@ print("order: correct; MNIST (10 classes) needs", orders)
 # </details>
 # <details><summary>Hint 2</summary>
 #
-# `np.sign(0)` is 0, which is not a bit. Use `np.where(x > 0, 1, -1)`. `C` may be int8: its
-# product with floats is fine.
+# `np.sign(0)` is 0, which is not a bit. Use `np.where(x > 0, 1, -1)`. `C` may be int8; its product
+# with floats is fine.
 #
 # </details>
 
@@ -167,10 +168,10 @@ print("align: correct")
 #
 # Theorem 1 says that every bit of an aligned code is +1 with probability 1/2. Let M be the number
 # of +1 among its bits. The paper then writes M ~ B(r*, 1/2), the binomial distribution of r* fair
-# coins. Think: how many bits does the aligned code have?
+# coins. But how many bits does the aligned code have?
 #
 # Write `probability_of_balance(r)`: the probability that exactly half of the bits of an aligned
-# code are +1, for even r, with the right number of bits. (`comb(n, k)` is the binomial
+# code are +1, for even r and with the correct number of bits. (`comb(n, k)` is the binomial
 # coefficient.)
 #
 # <details><summary>Hint</summary>
@@ -218,7 +219,7 @@ values = {r: round(probability_of_balance(r), 3) for r in (8, 24, 48)}
 print("an aligned code is exactly balanced with probability", values)
 
 # %% [markdown]
-# Test the theory with the codes themselves. This cell uses your `align`.
+# Now test the theory on the codes themselves. The next cell uses your `align`.
 
 
 # %%
@@ -235,24 +236,24 @@ for r, r_star in [(8, 16), (24, 32)]:
     print(f"by the formula {probability_of_balance(r):.3f}")
 
 # %% [markdown]
-# Every Hadamard column except the first is balanced for certain. The first column is all +1, and
-# every other column differs from it in half of its places (exercise 1). So alignment loses
-# something. How much do we lose in the *distances*, which are what retrieval needs?
+# Every Hadamard column except the first is exactly balanced: the first column is all +1, and every
+# other column differs from it in half of its places (exercise 1). So alignment loses something. How
+# much do we lose in the *distances*, which are what retrieval needs?
 #
 # ## 2.4 What the aligned codes really are
 #
 # Take one column w of W̃ and two classes with columns c and c', and look at the two numbers w·c and
-# w·c'. They are jointly Gaussian with covariance c·c' = 0, because Hadamard columns are
-# orthogonal. Uncorrelated *jointly Gaussian* variables are independent. So the bits of different
-# classes are independent fair coins: **aligned targets are a purely random codebook.** Only one
-# property of the Hadamard matrix is left: the bits of different classes are independent.
+# w·c'. They are jointly Gaussian, and their covariance is c·c' = 0 because Hadamard columns are
+# orthogonal. Uncorrelated *jointly Gaussian* variables are independent, so the bits of different
+# classes are independent fair coins: **aligned targets are a purely random codebook.** This
+# independence is all that remains of the Hadamard matrix.
 #
-# Test it. Let two codes **collide** if they are equal. Write `collision(r, L)`, the probability
-# that among L independent, fair random codes of r bits at least two collide.
+# Test it. Two codes **collide** if they are equal. Write `collision(r, L)`, the probability that
+# among L independent, fair random codes of r bits at least two collide.
 #
 # <details><summary>Hint 1</summary>
 #
-# It is the birthday problem with 2ʳ days.
+# This is the birthday problem with 2ʳ days.
 #
 # </details>
 # <details><summary>Hint 2</summary>
@@ -313,8 +314,8 @@ for r, L, need in fixed:
 print("collision: correct")
 
 # %% [markdown]
-# **Predict before you run.** Ten classes, 8 bits: there are 256 codes for only ten classes. How
-# many of 4,000 aligned codebooks give two classes the same code: some 15, 150 or 600?
+# **Predict before you run.** With 8 bits there are 256 codes for only ten classes. How many of
+# 4,000 aligned codebooks give two classes the same code: about 15, 150 or 600?
 
 # %%
 rng = np.random.default_rng(0)
@@ -325,16 +326,16 @@ print(f"{np.mean(drawn):.3f}; random codes {collision(8, 10):.3f}")
 # %% [markdown]
 # <details><summary>Answer</summary>
 #
-# More than 600. Ten codes are few, but they make 45 pairs, and each pair is equal with probability
-# 1/256. So on MNIST with 8 bits about one run in six gives two digits the same target. No
-# learning can then tell them apart.
+# More than 600. Ten codes are few, but they form 45 pairs, and each pair is equal with probability
+# 1/256. So on MNIST with 8 bits, about one run in six gives two digits the same target, and then no
+# learning can tell them apart.
 #
 # </details>
 #
-# The next cell compares the least distance between targets, for aligned Hadamard columns and for
+# The next cell compares the minimum distance between targets for aligned Hadamard columns and for
 # coin tosses.
 #
-# **Predict before you run.** Which of the two has the larger least distance on average, and by
+# **Predict before you run.** Which of the two has the larger minimum distance on average, and by
 # how much?
 
 # %%
@@ -361,33 +362,33 @@ shares = np.bincount(coins, minlength=5)[:5] / n_draws
 axes.bar(places + 0.2, shares, 0.4, label="coin tosses")
 axes.set(
     title="Ten 8-bit targets: the closest pair",
-    xlabel="least Hamming distance (bits)",
+    xlabel="minimum Hamming distance (bits)",
     ylabel="share of 2,000 codebooks",
 )
 axes.legend()
-print(f"mean least distance: aligned {np.mean(aligned):.3f}, coins {np.mean(coins):.3f}")
+print(f"mean minimum distance: aligned {np.mean(aligned):.3f}, coins {np.mean(coins):.3f}")
 
 # %% [markdown]
 # <details><summary>Answer</summary>
 #
-# Neither. The two are the same up to the chance of the draw, as they must be: aligned targets
-# are coin tosses.
+# Neither. The two agree up to random fluctuation, as they must, because aligned targets are coin
+# tosses.
 #
 # </details>
 #
 # ## 2.5 In your words
 #
-# At 16, 32, 64 and 128 bits MNIST needs no alignment. At 8 and 48 bits it does. Explain in three
-# or four sentences what this means for the eight-bit row of a table of retrieval results, and what
-# you would try instead. (Graded by hand.)
+# MNIST needs no alignment at 16, 32, 64 and 128 bits, but it does at 8 and 48. Explain in three or
+# four sentences what this means for the 8-bit row of a table of retrieval results, and what you
+# would try instead. (Graded by hand.)
 
 # %% [markdown] answer words 2
 # <!-- ### BEGIN SOLUTION -->
-# Where r* = r, all pairs of targets differ in exactly r/2 bits, and every draw is equally good.
-# At 8 bits the targets are random: the closest pair differs in one bit on average, and one
-# codebook in six has a collision. So the result depends on the luck of the draw. A single run at
-# 8 bits says little, and the spread over seeds must be shown. One can draw many codebooks and keep
-# the one with the largest least distance (the library's `codebook="spread"`), or construct one:
+# Where r* = r, all pairs of targets differ in exactly r/2 bits, and every draw is equally good. At
+# 8 bits the targets are random: the closest pair differs in one bit on average, and one codebook in
+# six has a collision. So the result depends on the luck of the draw. A single run at 8 bits says
+# little, and the spread over seeds must be shown. Instead, one can draw many codebooks and keep the
+# one with the largest minimum distance (the library's `codebook="spread"`), or construct one, as in
 # exercise 7.
 # <!-- ### END SOLUTION -->
 
@@ -402,15 +403,15 @@ for kind in ("random", "spread"):
         book = Codebook(8, kind, n_labels=10, seed=seed).add(list(range(10)))
         T = np.stack(list(book.targets.values())).astype(int)
         values.append(int(least_distance(T)))
-    print(f"{kind}: least distances over eight seeds {values}")
+    print(f"{kind}: minimum distances over eight seeds {values}")
 
 # %% [markdown]
 # ## 2.6 Coins instead of Gaussians (optional, hard)
 #
 # Let the entries of W̃ be fair coins, +1 or -1, instead of Gaussian. For two orthogonal columns c
-# and c' the numbers w·c and w·c' are still uncorrelated. Are the bits of two classes still
-# independent, and is each still +1 with probability 1/2? Take r* = 2 and go through all four w.
-# Then let the computer go through all w for r* = 4.
+# and c', the numbers w·c and w·c' are still uncorrelated. Are the bits of two classes still
+# independent, and is each still +1 with probability 1/2? Take r* = 2 and go through all four w by
+# hand. Then let the computer go through all w for r* = 4.
 #
 # <details><summary>Hint</summary>
 #
@@ -421,9 +422,9 @@ for kind in ("random", "spread"):
 # <details><summary>Answer</summary>
 #
 # No. For r* = 2 the pair (w·c, w·c') is (2, 0), (0, 2), (0, -2) or (-2, 0). So each bit is +1 with
-# probability 1/4, and both are never +1, although independent bits would be so with probability
+# probability 1/4, and both are never +1, although two independent bits would be with probability
 # 1/16. Uncorrelated variables are independent if they are *jointly Gaussian*, not in general. For
-# r* = 4 list all w with `itertools.product([-1, 1], repeat=4)`: a bit is +1 in 5 of 16 cases (a
-# sum of four coins is positive), two bits in 2 of 16, not in 25 of 256.
+# r* = 4, list all w with `itertools.product([-1, 1], repeat=4)`: a bit is +1 in 5 of 16 cases (a
+# sum of four coins is positive), and two bits are both +1 in 2 of 16 cases instead of 25 of 256.
 #
 # </details>

@@ -1,32 +1,31 @@
 # %% [markdown]
 # # Exercise 3: The perceptron pass, plain then compiled
 #
-# **You will learn** the learning rule of HMOH, to write it as a plain loop that you can step
-# through, to compile the same loop with numba, to time both fairly, and why the learning rate
+# **You will learn** the learning rule of HMOH, how to write it as a plain loop that you can step
+# through, how to compile the same loop with numba and time both fairly, and why the learning rate
 # does not matter here.
 #
 # **Time:** 45 to 60 minutes. **Points:** 10.
 #
 # **Before you start:** exercise 2; loops over arrays; the idea of a linear classifier.
-
 #
 # **In the paper:** Sec. 3.3 (the loss and the 0/1 vector a), Sec. 3.5 (the update); Algorithm 1,
 # line 12.
 #
-# The next cell loads 3,000 images of MNIST. Each becomes 100 numbers, its **features**: how close
-# it is to each of 100 other images (a kernel; exercise 10). `targets` holds the target code of
-# each digit. Take both as given here.
+# The next cell loads 3,000 images of MNIST. Each becomes 100 numbers, its **features**: its
+# similarity to each of 100 images of the stream (a kernel; exercise 10). `targets` holds the target
+# code of each digit. Take both as given here.
 
 # %%
 import sys
 from importlib.util import find_spec
 
-sys.path.insert(0, "../../..")  # the modules are in the folder of the clone
+sys.path.insert(0, "../../..")  # the modules are three folders up
 for name in ("numba", "hmoh", "study"):
     if find_spec(name) is None:
         raise ImportError(
-            f"{name} is not found: start JupyterLab with `make lab` and keep this notebook "
-            "three folders below the clone, or set PYTHONPATH to the clone's folder."
+            f"{name} is not found: start JupyterLab as README.md says (`make lab` in a clone), "
+            "and keep this notebook three folders below hmoh.py, or set PYTHONPATH to that folder."
         )
 
 import time
@@ -37,8 +36,9 @@ from numba import njit
 from hmoh import HMOH
 from kernels import RBF
 from study import datasets
-from study.exercises import replaced
+from study.exercises import explained, replaced, show_unanswered
 
+show_unanswered()
 mnist = datasets.load("mnist")
 stream = datasets.split(mnist, seed=0).stream[:3000]
 X = mnist.features[stream]
@@ -57,30 +57,30 @@ print("targets", targets.shape, targets.dtype)
 #
 # - **z** is the feature vector of a sample (m numbers; here m = 100).
 # - **c** is the target code of its class (r values of +1 and -1; here r = 16).
-# - **W** are the weights, here an array (r, m). Row `W[k]` is the k-th hash function w_k.
+# - **W** holds the weights, here an array (r, m). Row `W[k]` is the k-th hash function w_k.
 #
 # All weights start at zero. Bit k of a sample's code is sign(w_k·z), with sign(0) = -1.
 #
-# For one sample after the other, and for every bit k: if sign(w_k·z) differs from c_k, then
+# Take one sample after another. For every bit k, if sign(w_k·z) differs from c_k, then
 #
 # $$w_k \leftarrow w_k + \lambda\, c_k\, z .$$
 #
-# λ is the **learning rate** (`rate` below). The paper defines a 0/1 vector a that is 1 where a
-# bit is "correctly classified", and then updates where it is 1. That is an error: as printed, a
-# perceptron would never repair a mistake. The published code updates the wrong bits, and we do
-# the same.
+# λ is the **learning rate** (`rate` below). The paper defines a 0/1 vector a that is 1 where a bit
+# is "correctly classified", and then updates where it is 1. This is an error: as printed, the
+# perceptron would never repair a mistake. The published code updates the wrong bits, and so do we.
 #
 # Write `perceptron(Z, y, C, rate)`: one pass over the samples in order. Row `Z[i]` is the z of
 # sample i. Row `C[y[i]]` is its c, because `y[i]` is its class and C has a target in each row.
-# Return W as float32 of shape (r, m). Use a loop over samples and a loop over bits. No other
-# numpy tricks are needed.
+# Return W as float32 of shape (r, m). Use a loop over samples and a loop over bits. You need no
+# other numpy tricks.
 #
-# The cell below has four samples of three features and two bits. Step through them by hand: the
-# check begins with them.
+# The cell below has four samples of three features and two bits. Step through them by hand, because
+# the check begins with them.
 #
 # <details><summary>Hint 1</summary>
 #
-# `for i in range(len(Z)):` and in it `for k in range(C.shape[1]):`. The product is `W[k] @ Z[i]`.
+# Write `for i in range(len(Z)):` and inside it `for k in range(C.shape[1]):`. The product is `W[k]
+# @ Z[i]`.
 #
 # </details>
 # <details><summary>Hint 2</summary>
@@ -184,9 +184,9 @@ print(f"perceptron: agrees with HMOH(ensemble=False) after {n} samples")
 # The paper reports that HMOH is "insensitive to the learning rate in a large range". Find out how
 # insensitive.
 #
-# Write `wrong_bits(rate)`. Learn weights from the first 600 samples with rate 1 and with the
-# given rate, by your `perceptron`. Return the number of bits that differ between the two sets of
-# codes of the **last** 1,000 samples in `features`: 16,000 bits in all.
+# Write `wrong_bits(rate)`. With your `perceptron`, learn weights from the first 600 samples, once
+# with rate 1 and once with the given rate. Return the number of bits that differ between the two
+# sets of codes of the **last** 1,000 samples in `features`: 16,000 bits in all.
 #
 # **Predict before you run.** How many of the 16,000 bits differ between rate 1 and rate 4? And
 # between rate 1 and rate 1/1024?
@@ -275,39 +275,39 @@ print("with rate -1:", backwards)
 # %% [markdown]
 # <details><summary>Answer</summary>
 #
-# None at all, for any positive rate. The codes are not only *insensitive*.
+# None at all, for any positive rate. "Insensitive" is an understatement.
 #
 # </details>
 #
-# Say why, in two sentences. What do the weights look like after each step with rate λ, compared
-# with rate 1, and what does sign do with that? Which property of the start is essential? (Graded
-# by hand.)
+# Explain why in two sentences. How do the weights after each step with rate λ compare with those
+# with rate 1, and what does the sign make of that? Which property of the start is essential?
+# (Graded by hand.)
 
 # %% [markdown] answer rate 1
 # <!-- ### BEGIN SOLUTION -->
-# By induction the weights with rate λ are λ times those with rate 1. It is so at the start,
-# because W = 0. If it is so before a step, then the products have the same signs, the same bits
-# are wrong, and both sides add the same z, scaled by λ. Signs ignore a positive factor, so all
-# codes are the same. It is essential that W starts at zero (and that the step is fixed).
+# By induction, the weights with rate λ are λ times those with rate 1. This holds at the start,
+# because W = 0. If it holds before a step, then the products have the same signs, the same bits are
+# wrong, and both add the same c z, one of them scaled by λ. Signs ignore a positive factor, so all
+# codes are the same. It is essential that W starts at zero (and that the rate is fixed).
 # <!-- ### END SOLUTION -->
 
 # %% [markdown]
 # ## 3.3 The same loop, compiled
 #
 # numba's `@njit` turns a function of loops and arrays into machine code when it is first called.
-# Code that is slow in plain Python is then fast, if it is written as loops over numbers.
+# Loops over numbers, which are slow in plain Python, then become fast.
 #
 # Write `perceptron_compiled(Z, y, C, W)`, which changes the given W (float32, (r, m), zeros at
 # first) **in place** with rate 1 and returns nothing. Loop over samples, bits and features. If W is
-# not zero, the pass goes on from there.
+# not zero, the pass continues from there.
 #
-# Compiled code does not check indices: `W[j, k]` for `W[k, j]` reads and writes anywhere. So the
-# check runs your loop once as plain Python, before it is compiled.
+# Compiled code does not check indices: `W[j, k]` instead of `W[k, j]` reads and writes anywhere in
+# memory. So the check first runs your loop as plain Python.
 #
 # <details><summary>Hint 1</summary>
 #
-# Copy your plain loop and replace `W[k] @ Z[i]` by a loop over j that adds up
-# `W[k, j] * Z[i, j]`. The update needs such a loop too.
+# Copy your plain loop and replace `W[k] @ Z[i]` by a loop over j that sums `W[k, j] * Z[i, j]`. The
+# update needs such a loop too.
 #
 # </details>
 # <details><summary>Hint 2</summary>
@@ -340,8 +340,10 @@ assert type(perceptron_compiled) is type(njit(lambda: 0)), (
     "perceptron_compiled is not compiled: keep the line @njit above it."
 )
 plain = getattr(perceptron_compiled, "py_func", perceptron_compiled)
+advice = "loop over len(Z), len(W) and Z.shape[1], and compute with single numbers"
 W = np.zeros((2, 3), np.float32)
-result = plain(small_Z, small_y, small_C, W)
+with explained("perceptron_compiled", advice):
+    result = plain(small_Z, small_y, small_C, W)
 assert result is None, (
     f"perceptron_compiled returns {type(result).__name__}, but it must return nothing: "
     "change the given W in place."
@@ -379,7 +381,8 @@ assert np.array_equal(W, need), (
     f"after the four small samples W is {W.tolist()}, but it must be {need}: {why}."
 )
 W[:] = 0
-perceptron_compiled(small_Z, small_y, small_C, W)
+with explained("perceptron_compiled", advice):
+    perceptron_compiled(small_Z, small_y, small_C, W)
 assert np.array_equal(W, need), (
     f"compiled, the four small samples give {W.tolist()}, but in plain Python {need}: "
     "does an index leave its array?"
@@ -396,9 +399,9 @@ assert gap < 1e-3, (
 print(f"perceptron_compiled: agrees with HMOH after {len(features)} samples")
 
 # %% [markdown]
-# **Predict before you run.** Both loops do the same additions and products. How many times as
-# fast is the compiled one: twice, ten times, or more? (Here your plain loop may use numpy's
-# product for a bit, which is compiled too.)
+# **Predict before you run.** Both loops do the same additions and products. How many times as fast
+# is the compiled one: twice, ten times, or more? (Your plain loop may use numpy's product for each
+# bit, which is compiled too.)
 
 # %%
 W = np.zeros((16, 100), np.float32)
@@ -414,22 +417,22 @@ print(f"compiled {seconds_compiled * 1e3:.1f} ms, without compilation")
 # %% [markdown]
 # <details><summary>Answer</summary>
 #
-# More than ten times, on most machines. A call of numpy from Python costs about a microsecond,
-# whatever its size. The product of 100 numbers costs a small part of that. Compiled, there are no
-# calls. A fair time leaves out the first call, which compiles.
+# More than ten times, on most machines. Calling numpy from Python costs about a microsecond,
+# whatever the size of the arrays. The product of 100 numbers costs a small fraction of that. The
+# compiled loop makes no such calls. A fair timing leaves out the first call, which compiles.
 #
 # </details>
 #
 # ## 3.4 How many mistakes can it make? (optional, hard)
 #
 # Take one bit with weights w, and let c be its target for a sample. Let no |z| be larger than ρ.
-# Let there be a vector e of length 1 with c (e·z) ≥ γ > 0 for all samples: e gets every sample
-# right, by a margin γ. Show that the perceptron makes at most (ρ/γ)² mistakes, however long the
+# Suppose a vector e of length 1 satisfies c (e·z) ≥ γ > 0 for all samples: e gets every sample
+# right, with a margin γ. Show that the perceptron makes at most (ρ/γ)² mistakes, however long the
 # stream is.
 #
 # <details><summary>Hint</summary>
 #
-# How much does e·w grow with a mistake, at least? How much does |w|² grow, at most?
+# By how much does a mistake increase e·w at least, and |w|² at most?
 #
 # </details>
 # <details><summary>Answer</summary>
@@ -442,6 +445,6 @@ print(f"compiled {seconds_compiled * 1e3:.1f} ms, without compilation")
 # </details>
 
 # %% [markdown]
-# **What you now have.** The learning rule of HMOH in a dozen lines. The library's `_perceptron`
-# in `hmoh.py` is the same loop. It takes eight bits at a time, so that a sample is read once for
-# all of them. It also computes the average, which is exercise 4.
+# **What you now have.** The learning rule of HMOH in a dozen lines. The library's `_perceptron` in
+# `hmoh.py` is the same loop. It takes eight bits at a time, so that each sample is read once for
+# all of them, and it also computes the average, which is the subject of exercise 4.

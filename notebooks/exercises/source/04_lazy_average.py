@@ -1,8 +1,8 @@
 # %% [markdown]
 # # Exercise 4: Averaging lazily
 #
-# **You will learn** why the average of all weights along the stream beats the last ones, how to
-# derive the average without adding up at every step, and how to implement it.
+# **You will learn** why the average of all weights along the stream beats the last weights, how to
+# derive this average without adding up at every step, and how to implement it.
 #
 # **Time:** 45 to 60 minutes. **Points:** 10.
 #
@@ -11,19 +11,19 @@
 # **In the paper:** Sec. 3.7 (ensemble learning), with equal weights 1/T; Algorithm 1, lines 13
 # and 15.
 #
-# The next cell makes features of 2,000 images as in exercise 3, here 60 of each image. Of the 16
-# bits of the target codes it takes one. `target` is +1 or -1 for each image.
+# As in exercise 3, the next cell computes features of 2,000 images, here 60 for each. It picks one
+# of the 16 bits of the target codes. `target` is +1 or -1 for each image.
 
 # %%
 import sys
 from importlib.util import find_spec
 
-sys.path.insert(0, "../../..")  # the modules are in the folder of the clone
+sys.path.insert(0, "../../..")  # the modules are three folders up
 for name in ("numba", "hmoh", "study"):
     if find_spec(name) is None:
         raise ImportError(
-            f"{name} is not found: start JupyterLab with `make lab` and keep this notebook "
-            "three folders below the clone, or set PYTHONPATH to the clone's folder."
+            f"{name} is not found: start JupyterLab as README.md says (`make lab` in a clone), "
+            "and keep this notebook three folders below hmoh.py, or set PYTHONPATH to that folder."
         )
 
 import numpy as np
@@ -32,7 +32,9 @@ from hmoh import HMOH
 from kernels import RBF
 from metrics import mean_average_precision
 from study import datasets, plots
+from study.exercises import show_unanswered
 
+show_unanswered()
 plots.use_style()
 mnist = datasets.load("mnist")
 parts = datasets.split(mnist, seed=0)
@@ -51,14 +53,14 @@ print("digits with target +1:", plus)
 # %% [markdown]
 # ## 4.1 The obvious way
 #
-# All bits are learned in the same way and independently of each other, so we take one bit. (We do
-# not take bit 0. Row 0 of Sylvester's matrix is all +1, so its target is the same for every
-# class, and there is nothing to learn.)
+# All bits learn in the same way and independently of each other, so we look at one bit. (We avoid
+# bit 0, because row 0 of Sylvester's matrix is all +1: its target is the same for every class, and
+# there is nothing to learn.)
 #
-# **w** are its weights (m numbers, one for each feature), and w_t are the weights after **step** t
+# Let **w** be its weights (m numbers, one for each feature), and w_t the weights after **step** t
 # (here: after sample t), for t = 1 .. T. They start at w_0 = 0. Let z be the features of sample t
-# and c its target.
-# The perceptron of exercise 3 adds δ_t = c z if it gets the sample wrong, and δ_t = 0 otherwise:
+# and c its target. The perceptron of exercise 3 adds δ_t = c z if it gets the sample wrong, and δ_t
+# = 0 otherwise:
 #
 # $$w_t = w_{t-1} + \delta_t .$$
 #
@@ -67,14 +69,15 @@ print("digits with target +1:", plus)
 # $$\bar w = \frac1T \sum_{t=1}^{T} w_t .$$
 #
 # Write `average_eager(Z, c)`: the pass for one bit with targets c (one per sample), which adds up
-# all w_t. Return (average, last w, number of mistakes), weights as float64. Here too sign(0) = -1.
+# all w_t. Return (average, last w, number of mistakes), with the weights as float64. Again, the
+# sign of 0 is -1.
 #
 # The cell below has six samples of two features. Their weights w_1 .. w_6 are easy to find by
 # hand.
 #
 # <details><summary>Hint</summary>
 #
-# After each sample, wrong or not, `total += w`. At the end divide by `len(Z)`.
+# After each sample, wrong or not, add w to a total. At the end, divide by the number of samples.
 #
 # </details>
 
@@ -160,9 +163,9 @@ print(f"average_eager: agrees with HMOH; {mistakes} mistakes in {len(features)} 
 # %% [markdown]
 # ## 4.2 Derive
 #
-# The pass above adds m numbers at *every* step, although w changes only at mistakes. Put w_t =
-# δ_1 + ... + δ_t into the average and change the order of the two sums. Write down the factor
-# with which the update δ_s of step s counts. Then show that
+# The pass above adds m numbers at *every* step, although w changes only at mistakes. Insert w_t =
+# δ_1 + ... + δ_t into the average and swap the two sums. Write down the factor with which the
+# update δ_s of step s counts. Then show that
 #
 # $$\bar w = w_T - \frac{u}{T}, \qquad u = \sum_{s=1}^{T} (s - 1)\,\delta_s .$$
 #
@@ -170,7 +173,7 @@ print(f"average_eager: agrees with HMOH; {mistakes} mistakes in {len(features)} 
 #
 # <details><summary>Hint 1</summary>
 #
-# δ_s is contained in w_s, w_(s+1), ..., w_T. How many are these?
+# δ_s is contained in w_s, w_(s+1), ..., w_T. How many states are these?
 #
 # </details>
 # <details><summary>Hint 2</summary>
@@ -181,17 +184,17 @@ print(f"average_eager: agrees with HMOH; {mistakes} mistakes in {len(features)} 
 
 # %% [markdown] answer derive 3
 # <!-- ### BEGIN SOLUTION -->
-# The average is (1/T) Σ_t Σ_{s ≤ t} δ_s. The pair (s, t) is in the sum if s ≤ t ≤ T. If we sum
+# The average is (1/T) Σ_t Σ_{s ≤ t} δ_s. The pair (s, t) occurs in the sum if s ≤ t ≤ T. If we sum
 # over t first, δ_s is counted T - s + 1 times, so the average is Σ_s ((T - s + 1)/T) δ_s. Because
-# (T - s + 1)/T = 1 - (s - 1)/T, this is Σ_s δ_s - (1/T) Σ_s (s - 1) δ_s. The first sum is w_T, the
-# second is u. Both sums change only where δ_s is not zero, that is, at mistakes.
+# (T - s + 1)/T = 1 - (s - 1)/T, this equals Σ_s δ_s - (1/T) Σ_s (s - 1) δ_s. The first sum is w_T,
+# the second is u. Both change only where δ_s is not zero, that is, at mistakes.
 # <!-- ### END SOLUTION -->
 
 # %% [markdown]
 # ## 4.3 Implement
 #
-# Write `average_lazy(Z, c)` with your result, or in another way that does no work on the average
-# where the bit is right. Return (average, last w, number of **vector additions**). Count every
+# Write `average_lazy(Z, c)` using your result, or in another way that does no work on the average
+# where the bit is correct. Return (average, last w, number of **vector additions**). Count every
 # `+=` on a vector of m numbers in the loop: w and u each count one.
 #
 # <details><summary>Hint 1</summary>
@@ -202,14 +205,15 @@ print(f"average_eager: agrees with HMOH; {mistakes} mistakes in {len(features)} 
 # </details>
 # <details><summary>Hint 2</summary>
 #
-# On a mistake: `w += delta`, `u += i * delta`, `additions += 2`. After the loop:
-# `w - u / len(Z)`.
+# On a mistake, w and u each get one addition: w the update itself, u the update times that factor.
+# The formula of 4.2 comes after the loop.
 #
 # </details>
 # <details><summary>Hint 3: another way</summary>
 #
-# Keep the sum of all w_t, but bring it up to date only at a mistake, before w changes: w has been
-# the same since the last mistake. Once more after the loop. One more addition is allowed for it.
+# Keep the sum of all w_t, but update it only at a mistake, before w changes, because w has been the
+# same since the last mistake. Update it once more after the loop; the check allows one more
+# addition for this.
 #
 # </details>
 
@@ -314,14 +318,14 @@ print(f"vector additions in {n} steps: eager {n + mistakes}, lazy {additions_mni
 # %% [markdown]
 # ## 4.4 Is it worth it?
 #
-# The question is about retrieval and about time. **mAP** (mean average precision; exercise 6)
-# says how well the codes find images of the same digit; 1 is perfect. We measure it along the
-# stream, for the last weights and for the average. We use a small part of MNIST (200 queries,
-# 5,000 images to search), which is not the paper's protocol.
+# Does the average improve retrieval, and what does it cost? **mAP** (mean average precision;
+# exercise 6) measures how well the codes find images of the same digit; 1 is perfect. We measure it
+# along the stream, for the last weights and for the average. We use a small part of MNIST (200
+# queries, 5,000 images to search), which is not the paper's protocol.
 #
 # Write `compare(n)`. Train `HMOH(16, random_state=0)` on the first n rows of `features` and
 # `labels`, once with `ensemble=False` and once with `ensemble=True`. Return the two mAP values
-# (last, average) by calling `score(model)`, which is given.
+# (last, average), computed by `score(model)`, which is given.
 #
 # <details><summary>Hint</summary>
 #
@@ -401,8 +405,7 @@ scores = np.array([compare(n) for n in samples])
 last = scores[:, 0]
 average = scores[:, 1]
 title = "MNIST, part of it: mAP of 16-bit codes, 60 features"
-axes = plots.stream_curves(samples, {"last weights": last, "average": average}, title)
-axes.set_ylim(0, None)
+plots.stream_curves(samples, {"last weights": last, "average": average}, title)
 for name, values in [("last weights", last), ("average", average)]:
     change = np.abs(np.diff(values)).mean()
     print(f"{name}: {values[-1]:.3f} at the end,", end=" ")
@@ -413,31 +416,30 @@ print(f"the average is above the last weights at {above} of {len(samples)} point
 # %% [markdown]
 # <details><summary>Answer</summary>
 #
-# The average is higher and steadier. The last weights have just been changed by the last
-# mistakes, so their mAP jumps.
+# The average is higher and steadier. The last mistakes have just changed the last weights, so their
+# mAP jumps.
 #
 # </details>
 #
-# The average costs almost nothing: the paper counts one matrix addition for each step, and the
-# lazy form needs none where a bit is right. `hmoh.py` does the same (`_perceptron`), in runs of
-# 1,000 steps so that float32 numbers stay small.
+# The average costs almost nothing: the paper counts one matrix addition for each step, but the lazy
+# form needs none where a bit is correct. `hmoh.py` does the same (`_perceptron`), in runs of 1,000
+# steps so that the float32 numbers stay small.
 #
 # ## 4.5 Forget lazily (optional, hard)
 #
 # An average that forgets is v_t = (1 - a) v_(t-1) + a w_t with v_0 = 0 and a small number a, such
-# as 0.01: newer weights count more. Written like this it costs vector operations at every step.
-# Compute v_T with work at mistakes only, and compare with the plain form.
+# as 0.01: newer weights count more. Written like this, it needs vector operations at every step.
+# Compute v_T with work only at mistakes, and compare with the plain form.
 #
 # <details><summary>Hint</summary>
 #
-# As long as w does not change, what happens to the difference v - w in one step? And in k steps?
+# While w does not change, what happens to the difference v - w in one step? And in k steps?
 #
 # </details>
 # <details><summary>Answer</summary>
 #
-# If w stays the same, then v_t - w = (1 - a) (v_(t-1) - w). After k such steps the difference has
-# shrunk by the factor (1 - a)^k. So bring v up to date at a mistake, before w changes, and once
-# at the end:
+# If w stays the same, then v_t - w = (1 - a) (v_(t-1) - w). After k such steps, the difference has
+# shrunk by the factor (1 - a)^k. So update v at a mistake, before w changes, and once at the end:
 #
 #     def forget_lazily(Z, c, a):
 #         w = np.zeros(Z.shape[1])

@@ -1,39 +1,39 @@
 # %% [markdown]
 # # Exercise 5: Packed Hamming distance and popcount
 #
-# **You will learn** to store a code of 32 bits in 4 bytes, to compute Hamming distances with XOR
-# and a bit count, to count the ones of 64 bits in a handful of operations, and how much memory
-# and time this saves.
+# **You will learn** how to store a 32-bit code in 4 bytes, how to compute Hamming distances with
+# XOR and a bit count, how to count the ones among 64 bits in a handful of operations, and how much
+# memory and time this saves.
 #
 # **Time:** 45 to 60 minutes. **Points:** 10.
 #
 # **Before you start:** numbers in binary and hexadecimal; `&`, `^` and shifts; the compiled loop
 # of exercise 3.
 #
-# **In the paper:** Sec. 3.1, Eq. 1 (codes are signs) and Sec. 4.1 (the evaluation ranks by
-# Hamming distance). The paper does not say how to do it fast; `metrics.py` of this clone does it.
+# **In the paper:** Sec. 3.1, Eq. 1 (codes are signs) and Sec. 4.1 (the evaluation ranks by Hamming
+# distance). The paper does not say how to do this fast; `metrics.py` does it.
 
 # %%
 import sys
 from importlib.util import find_spec
 
-sys.path.insert(0, "../../..")  # the modules are in the folder of the clone
+sys.path.insert(0, "../../..")  # the modules are three folders up
 for name in ("numba", "hmoh", "study"):
     if find_spec(name) is None:
         raise ImportError(
-            f"{name} is not found: start JupyterLab with `make lab` and keep this notebook "
-            "three folders below the clone, or set PYTHONPATH to the clone's folder."
+            f"{name} is not found: start JupyterLab as README.md says (`make lab` in a clone), "
+            "and keep this notebook three folders below hmoh.py, or set PYTHONPATH to that folder."
         )
 
 import time
 
 import numpy as np
 from numba import njit
-from numba.core.errors import NumbaError
 
 from metrics import nearest
-from study.exercises import replaced, switched_off
+from study.exercises import explained, replaced, show_unanswered, switched_off
 
+show_unanswered()
 rng = np.random.default_rng(0)
 query_bits = rng.random((50, 128)) < 0.5
 db_bits = rng.random((5000, 128)) < 0.5
@@ -45,15 +45,15 @@ print("packed it will be", db_bits.size // 8)
 #
 # A code is r bits b₀ .. b_(r-1), each 0 or 1 (1 where the hash function is above 0). **Packed**,
 # eight of them share a byte. Byte q holds bits 8q to 8q + 7, and bit k of the code is worth 2^(k
-# mod 8) in its byte. This is "little" bit order, the layout of FAISS's binary indexes. If r is
+# mod 8) in its byte. This is the "little" bit order, the layout of FAISS's binary indexes. If r is
 # not a multiple of 8, the rest of the last byte is 0.
 #
-# Write `pack(bits)`: from n codes as an array (n, r) of 0/1 (bools or integers) to (n, ceil(r/8))
-# uint8, with shifts or products. The check switches `np.packbits` off.
+# Write `pack(bits)`, which turns n codes, given as an array (n, r) of 0/1 (bools or integers), into
+# an array (n, ceil(r/8)) of uint8, by shifts or products. The check switches `np.packbits` off.
 #
 # <details><summary>Hint 1</summary>
 #
-# Let bytes be zeros of shape (n, ceil(r/8)). `(r + 7) // 8` rounds up. Loop over the r columns of
+# Start with zeros of shape (n, ceil(r/8)); `(r + 7) // 8` rounds up. Loop over the r columns of
 # `bits`, not over the rows.
 #
 # </details>
@@ -130,19 +130,19 @@ print("pack: correct for 1 to 128 bits")
 # %% [markdown]
 # ## 5.2 XOR and a table
 #
-# `a ^ b` (XOR) has a 1 exactly where a and b differ. So the Hamming distance of two packed codes
-# is the number of ones in the XOR of their bytes. A byte has only 256 values: make a table with
-# the number of ones of each.
+# `a ^ b` (XOR) has a 1 exactly where a and b differ. So the Hamming distance of two packed codes is
+# the number of ones in the XOR of their bytes. A byte has only 256 values, so make a table with the
+# number of ones of each.
 #
 # Write two functions:
 #
 # - `ones_of_bytes()` returns that table as an array of 256 integers.
-# - `hamming(Q, D)` returns the distances (n_queries, n_items) of all packed rows of Q to all
+# - `hamming(Q, D)` returns the distances (n_queries, n_items) between all packed rows of Q and all
 #   packed rows of D, as int64.
 #
 # <details><summary>Hint 1</summary>
 #
-# `int.bit_count()` makes the table in one line.
+# With `int.bit_count()` the table takes one line.
 #
 # </details>
 # <details><summary>Hint 2</summary>
@@ -243,20 +243,20 @@ print("the mean distance of random 128-bit codes here is", found.mean().round(1)
 # %% [markdown]
 # ## 5.3 Popcount in parallel
 #
-# A processor works on 64 bits at once. One can count the ones of such a **word** x without any
-# table, by adding neighbours in parallel. Think of x as 32 fields of 2 bits. In each field the
-# number of ones (0, 1 or 2) is the field minus its upper bit: 00→0, 01→1, 10→1, 11→2. So the
-# first step is
+# A processor works on 64 bits at once. We can count the ones of such a **word** x without any
+# table, by adding neighbours in parallel. Think of x as 32 fields of 2 bits. In each field, the
+# number of ones (0, 1 or 2) is the field minus its upper bit: 00→0, 01→1, 10→1, 11→2. So the first
+# step is
 #
 #     x = x - ((x >> 1) & 0x5555555555555555)
 #
-# and all 32 fields hold their counts. Next add neighbouring fields to 16 fields of 4 bits (mask
-# 0x3333...), then to 8 fields of 8 bits (mask 0x0F0F...). Last add up the 8 bytes: a product with
-# 0x0101...01 leaves their sum in the top byte.
+# and then all 32 fields hold their counts. Next, add neighbouring fields to get 16 fields of 4 bits
+# (mask 0x3333...), then 8 fields of 8 bits (mask 0x0F0F...). Finally, add up the 8 bytes:
+# multiplying by 0x0101...01 leaves their sum in the top byte.
 #
-# Write `popcount(x)` for a numpy uint64 x. Note: combine uint64 only with uint64 (`ONE`, `TWO`,
-# ... below), because numba makes a signed number or a float of uint64 and a plain int. (A loop
-# over the 64 bits passes the check too. The times at the end show what it costs.)
+# Write `popcount(x)` for a numpy uint64 x. Combine uint64 only with uint64 (`ONE`, `TWO`, ...
+# below), because numba turns uint64 and a plain int into a signed number or a float. (A loop over
+# the 64 bits passes the check too. The times at the end show what it costs.)
 #
 # <details><summary>Hint 1</summary>
 #
@@ -266,7 +266,7 @@ print("the mean distance of random 128-bit codes here is", found.mean().round(1)
 # </details>
 # <details><summary>Hint 2</summary>
 #
-# Step three: `x = (x + (x >> FOUR)) & M4`. A count of at most 8 fits 4 bits, so one mask is
+# Step three: `x = (x + (x >> FOUR)) & M4`. A count of at most 8 fits into 4 bits, so one mask is
 # enough. Step four: `(x * BYTES) >> TOP`. The product is meant to overflow.
 #
 # </details>
@@ -299,22 +299,21 @@ assert type(popcount) is type(njit(lambda: 0)), (
     "popcount is not compiled, and 5.4 needs it compiled: keep the line @njit above it."
 )
 plain = getattr(popcount, "py_func", popcount)
-try:
-    with switched_off(globals(), "numpy.bitwise_count"), np.errstate(over="ignore"):
-        plain(np.uint64(0xFF))
-except (TypeError, OverflowError):
-    pass  # a mixture of types, which the compiled function may take
+advice = (
+    "combine x only with uint64, such as ONE, TWO and M1, as a plain number makes it signed or "
+    "a float"
+)
+with explained("popcount", advice):
+    try:
+        with switched_off(globals(), "numpy.bitwise_count"), np.errstate(over="ignore"):
+            plain(np.uint64(0xFF))
+    except (TypeError, OverflowError):
+        pass  # a mixture of types, which the compiled function may take
 random_words = np.random.default_rng(0).integers(2**64, size=500, dtype=np.uint64)
 words = [0, 1, 2, 3, 0xFF, 2**63, 2**64 - 1, *random_words.tolist()]
 for word in words:
-    try:
+    with explained("popcount", advice):
         found = popcount(np.uint64(word))
-    except NumbaError as error:
-        raise AssertionError(
-            "numba cannot compile popcount: combine x only with uint64, such as ONE, TWO and "
-            "M1, as a plain number makes it signed or a float. numba says: "
-            + str(error).strip().splitlines()[0]
-        ) from error
     fields = []  # x after the steps of 2, 4 and 8 bits
     for size in (2, 4, 8):
         parts = [word >> place & (2**size - 1) for place in range(0, 64, size)]
@@ -337,9 +336,9 @@ print(f"popcount: correct for {len(words)} words, including 0 and all ones")
 # %% [markdown]
 # ## 5.4 The loop
 #
-# Now the search. `to_words` (given) reads 8 bytes as one uint64. Write
-# `hamming_words(Q, D, out)`, compiled. For the words Q (n_queries, n_words) and D (n_items,
-# n_words) it writes the distances into `out` (n_queries, n_items), an int64 array.
+# Now the search. `to_words` (given) reads 8 bytes as one uint64. Write the compiled function
+# `hamming_words(Q, D, out)`: for the words Q (n_queries, n_words) and D (n_items, n_words), it
+# writes the distances into `out` (n_queries, n_items), an int64 array.
 #
 # <details><summary>Hint</summary>
 #
@@ -391,14 +390,16 @@ need = (query_bits[:, None] != db_bits[None, :300]).sum(axis=2)
 plain = getattr(hamming_words, "py_func", hamming_words)
 # Compiled code does not notice an index that leaves its array. Plain Python does.
 out = np.full((2, 3), -1)
-try:
-    with replaced(globals(), popcount=count_ones), np.errstate(over="ignore"):
-        plain(Q_words[:2], D_words[:3], out)
-except IndexError as error:
-    raise AssertionError(
-        f"2 queries and 3 items: {error}: out has a row for each query and a column for each "
-        "item, and Q and D have a column for each word."
-    ) from error
+advice = (
+    "out has a row for each query and a column for each item, Q and D have a column for each "
+    "word, and the sum starts with np.uint64(0)"
+)
+with (
+    explained("hamming_words", advice),
+    replaced(globals(), popcount=count_ones),
+    np.errstate(over="ignore"),
+):
+    plain(Q_words[:2], D_words[:3], out)
 assert (out != -1).any(), (
     "out is unchanged: write the distances into the given array, out[i, j] = ..."
 )
@@ -426,7 +427,7 @@ assert (out == small).all(), (
     f"2 queries and 3 items give {out.tolist()}, but the distances are {small.tolist()}: {why}."
 )
 out = np.full((len(Q), 300), -1)
-with replaced(globals(), popcount=count_ones):
+with explained("hamming_words", advice), replaced(globals(), popcount=count_ones):
     njit(plain)(Q_words, D_words, out)
 wrong = np.argwhere(out != need)
 if len(wrong):
@@ -437,14 +438,14 @@ if len(wrong):
     )
 least, _ = nearest(Q, D[:300], k=3)
 assert (np.sort(out, axis=1)[:, :3] == least).all(), (
-    "the three least distances differ from metrics.nearest: compare one query by hand."
+    "the three smallest distances differ from metrics.nearest: compare one query by hand."
 )
 print("hamming_words: correct, and agrees with metrics.nearest")
 
 # %% [markdown]
-# **Predict before you run.** Three ways to compare 50 queries with 500 items: bool arrays with
-# `!=`, the table of bytes, and words with popcount. Order them by time. How much faster than bool
-# arrays are the two others?
+# **Predict before you run.** There are three ways to compare 50 queries with 500 items: bool arrays
+# with `!=`, the table of bytes, and words with popcount. Order them by time. How much faster than
+# bool arrays are the other two?
 
 
 # %%
@@ -479,24 +480,24 @@ print("one million codes of 128 bits: 16 MB packed, 128 MB as bool, 512 MB as fl
 # %% [markdown]
 # <details><summary>Answer</summary>
 #
-# The table reads an eighth of the bytes, but it is not much faster, because numpy writes a large
-# array at every step: the XOR, the entries of the table, the sums. The compiled loop keeps all of
-# that in registers and takes 64 bits at once. With the parallel popcount it is more than ten times
-# as fast as bool arrays.
+# The table reads an eighth of the bytes but is not much faster, because numpy writes a large array
+# at every step: the XOR, the entries of the table, the sums. The compiled loop keeps all of that in
+# registers and takes 64 bits at once. With the parallel popcount, it is more than ten times as fast
+# as bool arrays.
 #
 # </details>
 #
 # ## 5.5 Near items without comparing all (optional, hard)
 #
-# Cut a code of 128 bits into four parts of 32 bits. If two codes differ in at most 3 bits, then at
+# Cut a 128-bit code into four parts of 32 bits. If two codes differ in at most 3 bits, then at
 # least one part is equal in both. Why? Use this to find all items within distance 3 of a query,
 # with a dictionary from (number of the part, its value) to the items that have it. Try it on a
-# database into which you put some copies of the queries with three bits changed. How many items
-# does a query have to be compared with?
+# database to which you have added some copies of the queries with three bits changed. With how many
+# items does a query have to be compared?
 #
 # <details><summary>Hint</summary>
 #
-# `D.view(np.uint32)` has four numbers for each packed row of D.
+# `D.view(np.uint32)` gives four numbers for each packed row of D.
 #
 # </details>
 # <details><summary>Answer</summary>
@@ -520,12 +521,10 @@ print("one million codes of 128 bits: 16 MB packed, 128 MB as bool, 512 MB as fl
 #         distances = hamming(query[None], D[candidates])[0]
 #         print([item for item, d in zip(candidates, distances) if d <= 3], len(candidates))
 #
-# Here every query is compared with its copy alone: random codes rarely share 32 bits. This is
-# multi-index hashing. Codes of a learned hash function are less evenly spread, so it gains less
-# there.
+# Here every query is compared with its copy alone, because random codes rarely share 32 bits. This
+# is multi-index hashing. Learned codes are less evenly spread, so it gains less for them.
 #
 # </details>
 #
-# **What you now have.** The inner loop of `metrics.py`. There it does not even keep the
-# distances: it counts how many items are at each distance. Exercise 6 shows that no metric needs
-# more.
+# **What you now have.** The inner loop of `metrics.py`. There it does not even keep the distances:
+# it counts how many items lie at each distance. Exercise 6 shows that no metric needs more.

@@ -1,28 +1,28 @@
 # %% [markdown]
 # # Exercise 6: Average precision with ties
 #
-# **You will learn** what average precision measures, and why it is not even defined for Hamming
-# ranking until one says what happens to ties. You will derive its exact expectation and compute
-# it from two histograms without sorting anything.
+# **You will learn** what average precision measures, and why it is undefined for Hamming ranking
+# until we say what happens to ties. You will derive its exact expectation and compute it from two
+# histograms without sorting anything.
 #
 # **Time:** 50 to 60 minutes. **Points:** 10.
 #
-# **Before you start:** expectation of a sum; exercise 5 for the idea of distances 0 .. r. The
-# derivation needs paper.
+# **Before you start:** expectation of a sum; exercise 5 for the idea of distances 0 .. r. You will
+# need paper for the derivation.
 #
-# **In the paper:** Sec. 4.1 names the metric (mAP) and says nothing about ties. The closed form
-# is in `metrics.py` of this clone.
+# **In the paper:** Sec. 4.1 names the metric (mAP) and says nothing about ties. The closed form is
+# in `metrics.py`.
 
 # %%
 import sys
 from importlib.util import find_spec
 
-sys.path.insert(0, "../../..")  # the modules are in the folder of the clone
+sys.path.insert(0, "../../..")  # the modules are three folders up
 for name in ("numba", "hmoh", "study"):
     if find_spec(name) is None:
         raise ImportError(
-            f"{name} is not found: start JupyterLab with `make lab` and keep this notebook "
-            "three folders below the clone, or set PYTHONPATH to the clone's folder."
+            f"{name} is not found: start JupyterLab as README.md says (`make lab` in a clone), "
+            "and keep this notebook three folders below hmoh.py, or set PYTHONPATH to that folder."
         )
 
 from itertools import combinations, product
@@ -33,8 +33,9 @@ from hmoh import HMOH
 from kernels import RBF
 from metrics import HammingHistogram, hamming_histogram, mean_average_precision
 from study import datasets
-from study.exercises import few_steps, replaced, switched_off
+from study.exercises import few_steps, replaced, show_unanswered, switched_off
 
+show_unanswered()
 # These calls are switched off while your functions are checked.
 LIBRARY = (
     "metrics.HammingHistogram",
@@ -46,18 +47,19 @@ LIBRARY = (
 # %% [markdown]
 # ## 6.1 Without ties
 #
-# A query ranks all items by their distance. Some items are **relevant** (of the query's class).
-# Let R be their number. The **precision** at rank i is the share of relevant items among the
+# A query ranks all items by their distance. Some items are **relevant**: they have the query's
+# class. Let R be their number. The **precision** at rank i is the share of relevant items among the
 # first i. **Average precision** (AP) is the mean of the precision at the ranks of the relevant
-# items. mAP is its mean over queries. Example: with relevant items at ranks 1 and 3 of 3, AP =
-# (1/1 + 2/3)/2 = 5/6.
+# items. mAP is its mean over queries. For example, with relevant items at ranks 1 and 3 of 3, AP =
+# (1/1 + 2/3)/2 = 5/6. Ranks count from 1.
 #
-# Write `average_precision(relevant)` for a list of 0/1 in ranked order with at least one 1.
+# Write `average_precision(relevant)` for a list of 0/1 in ranked order with at least one relevant
+# item.
 #
 # <details><summary>Hint</summary>
 #
-# Go along the ranks, count hits, and at every hit add hits / rank. At the end divide by the
-# number of hits.
+# Go along the ranks, count hits, and at every hit add hits / rank. At the end, divide by the number
+# of hits.
 #
 # </details>
 
@@ -83,6 +85,8 @@ mistakes = [
     (53 / 150, "divide by the number of hits, not by the length of the list"),
     (34 / 75, "take the precision at the hits only, not at every rank"),
     (31 / 90, "the precision at a rank is hits/rank, not 1/rank"),
+    (11 / 12, "ranks count from 1, so the first item has rank 1: enumerate(relevant, 1)"),
+    (11 / 45, "the item at rank i counts among the first i: count a hit before you divide"),
     (1 / 2, "go on after the first hit"),
     (3 / 5, "take the precision at every hit, not only at the last one"),
 ]
@@ -115,14 +119,14 @@ print("average_precision: correct")
 # %% [markdown]
 # ## 6.2 Ties, by brute force
 #
-# Codes of 8 bits have only 9 distances, so thousands of items **tie**. A sort puts tied items in
-# some order, often that of the database, and AP depends on it. The fair value is the
-# **expectation of AP over all orders** within each tie.
+# 8-bit codes have only 9 distances, so thousands of items **tie**. Sorting puts tied items in some
+# order, often that of the database, and AP depends on it. The fair value is the **expectation of AP
+# over all orders** within each tie.
 #
-# Let `ties` be a list of pairs (n, n⁺), one for each distance from small to large: n items are
-# there, n⁺ of them relevant. Write `expected_by_enumeration(ties)`: the mean of
-# `average_precision` over all ways to place the relevant items within their ties. It is only for
-# tiny cases.
+# Let `ties` be a list of pairs (n, n⁺), one for each distance from small to large: n items at this
+# distance, n⁺ of them relevant. Write `expected_by_enumeration(ties)`: the mean of
+# `average_precision` over all ways to place the relevant items within their ties. This is feasible
+# only for tiny cases.
 #
 # <details><summary>Hint 1</summary>
 #
@@ -133,7 +137,7 @@ print("average_precision: correct")
 # </details>
 # <details><summary>Hint 2</summary>
 #
-# `product(*lists)` goes through all ways to choose one element of each list. For every choice
+# `product(*lists)` goes through all ways to choose one element from each list. For every choice,
 # build the 0/1 list of all ranks, tie after tie, and call `average_precision`.
 #
 # </details>
@@ -207,7 +211,7 @@ print(f"expected_by_enumeration: correct; {ties} gives {value:.6f}")
 # %% [markdown]
 # ## 6.3 Derive
 #
-# Take one tie: n items, n⁺ of them relevant, with N items and N⁺ relevant ones *before* it. Its
+# Take one tie of n items, n⁺ of them relevant, with N items and N⁺ relevant ones *before* it. Its
 # ranks are i = N + 1 .. N + n. By linearity, E[AP] is 1/R times the sum over all ranks i of
 #
 #     P(rank i is relevant) · E[precision at i | rank i is relevant].
@@ -227,44 +231,44 @@ print(f"expected_by_enumeration: correct; {ties} gives {value:.6f}")
 # </details>
 # <details><summary>Hint 2</summary>
 #
-# Given that rank i is relevant, the other n⁺ - 1 relevant items are anywhere in the other n - 1
-# places. How many of them are expected among the i - N - 1 places before i?
+# Given that rank i is relevant, the other n⁺ - 1 relevant items lie anywhere in the other n - 1
+# places. How many of them do we expect among the i - N - 1 places before i?
 #
 # </details>
 
 # %% [markdown] answer derive 2
 # <!-- ### BEGIN SOLUTION -->
-# By symmetry rank i holds a relevant item with probability n⁺/n. Given that it does, the other
-# n⁺ - 1 relevant items of the tie fill the other n - 1 places at random. So each of these places
-# is relevant with probability m = (n⁺ - 1)/(n - 1). The first i ranks then hold N⁺ relevant items
-# from before the tie, the one at i itself, and in expectation (i - N - 1) m from the places of
-# the tie before i. Dividing by i gives the expected precision. The product of the two factors,
-# summed over ranks and ties and divided by R, is the formula. For n = 1 there are no other
-# places, and the term with m is 0.
+# By symmetry, rank i holds a relevant item with probability n⁺/n. Given that it does, the remaining
+# n⁺ - 1 relevant items are spread at random over the remaining n - 1 places of the tie, so each of
+# these is relevant with probability m = (n⁺ - 1)/(n - 1). The first i ranks then hold N⁺ relevant
+# items from before the tie, the one at i itself, and in expectation (i - N - 1) m from the places
+# of the tie before i. Dividing by i gives the expected precision. The product of the two factors,
+# summed over ranks and ties and divided by R, is the formula. For n = 1 there are no other places,
+# and the term with m is 0.
 # <!-- ### END SOLUTION -->
 
 # %% [markdown]
 # ## 6.4 The closed form
 #
-# The inner sum still visits every item. Split it: (N⁺ + 1 + (i - N - 1) m)/i =
-# m + (N⁺ + 1 - (N + 1) m)/i. With the **harmonic numbers** H_k = 1 + 1/2 + ... + 1/k, H₀ = 0, the
-# sum over the whole tie is
+# The inner sum still visits every item. Split its terms: (N⁺ + 1 + (i - N - 1) m)/i = m + (N⁺ + 1 -
+# (N + 1) m)/i. With the **harmonic numbers** H_k = 1 + 1/2 + ... + 1/k, H₀ = 0, the sum over the
+# whole tie is
 #
 # $$m\,n + (N^+ + 1 - (N + 1)\,m)\,(H_{N+n} - H_N).$$
 #
-# So AP costs one term for each distance, however many items there are. Write
-# `expected_ap(items, relevant)` for two arrays of integers, n and n⁺ at the distances 0, 1, ...
-# `harmonic` is given. Empty distances (n = 0) count nothing.
+# So AP costs one term for each distance, however many items there are. Write `expected_ap(items,
+# relevant)` for two arrays of integers, n and n⁺ at the distances 0, 1, ... The function `harmonic`
+# is given. Empty distances (n = 0) contribute nothing.
 #
 # <details><summary>Hint 1</summary>
 #
-# A loop over distances is fine: keep N and N⁺ up to date. Skip distances with n⁺ = 0 (but still
-# add their n to N).
+# A loop over distances is fine. Keep N and N⁺ up to date. Skip distances with n⁺ = 0, but still add
+# their n to N.
 #
 # </details>
 # <details><summary>Hint 2</summary>
 #
-# Take m = 0 if n = 1, so that nothing is divided by 0. Divide the total by the sum of `relevant`.
+# Take m = 0 if n = 1, to avoid a division by 0. Divide the total by the sum of `relevant`.
 #
 # </details>
 
@@ -362,17 +366,17 @@ print("expected_ap: correct, also for two ties of 10^15 items")
 # %% [markdown]
 # ## 6.5 How much it matters
 #
-# Real codes: 8 bits on a part of MNIST. We evaluate the same codes in five ways that differ only
-# in the order of tied items:
+# Now we take real 8-bit codes of a part of MNIST, and evaluate the same codes in five ways that
+# differ only in the order of tied items:
 #
 # - relevant items last;
 # - the expectation;
-# - the order of the database (as a stable sort keeps it) when it is shuffled;
-# - the order of the database when it is sorted by class;
+# - the order of a shuffled database, as a stable sort keeps it;
+# - the order of a database sorted by class;
 # - relevant items first.
 #
 # Write `mean_ap(histogram)`: the mean of `expected_ap` over all queries. `histogram.items[q]` and
-# `histogram.relevant[q]` are the arrays of query q (number 0, 1, ...).
+# `histogram.relevant[q]` are the arrays of query q (0, 1, ...).
 #
 # <details><summary>Hint</summary>
 #
@@ -455,10 +459,10 @@ assert abs(value_of_few - need) < 1e-9, (
 print("mean_ap: agrees with metrics.py")
 
 # %% [markdown]
-# **Predict before you run.** The next cell prints the five values. How far apart are the first
-# and the last, for codes that are exactly the same? Compared with the expectation, what does
-# sorting the database by class do to the mean over all queries: raise it, lower it, or little?
-# And for queries of digit 0 alone, and of digit 9 alone?
+# **Predict before you run.** The next cell prints the five values. How far apart are the first and
+# the last, for exactly the same codes? Compared with the expectation, does sorting the database by
+# class raise the mean over all queries, lower it, or hardly change it? And for queries of digit 0
+# alone, or of digit 9 alone?
 
 
 # %%
@@ -506,27 +510,27 @@ for digit in (0, 9):
 # %% [markdown]
 # <details><summary>Answer</summary>
 #
-# The order of tied items alone can change mAP by a fifth of the whole scale. The shuffled
-# database comes near the expectation. If the database is sorted by class, the mean over all
-# queries hardly changes, and hides what happens: the first digit in the database wins every tie,
-# and the last one loses it. The order of data on disk should not change a score. That is why
-# `metrics.py` returns the expectation.
+# The order of tied items alone can change mAP by a fifth of the whole scale. The shuffled database
+# comes close to the expectation. If the database is sorted by class, the mean over all queries
+# hardly changes and hides what happens: the first digit in the database wins every tie, and the
+# last one loses every tie. The order of data on disk should not change a score, so `metrics.py`
+# returns the expectation.
 #
 # </details>
 #
 # ## 6.6 Only the first K ranks (optional, hard)
 #
-# Large benchmarks stop after K ranks: hits at ranks above K count nothing. Some divide by R
+# Large benchmarks stop after K ranks and ignore the hits beyond them. Some divide by R
 # ("relevant"), others by the number of hits among the first K ("retrieved"). Extend `expected_ap`
-# to the first kind. Compare it with `histogram.mean_average_precision(top=K)`. Then explain why
-# the second kind needs more than linearity of expectation.
+# to the first kind. Compare it with `histogram.mean_average_precision(top=K)`. Then explain why the
+# second kind needs more than linearity of expectation.
 #
 # <details><summary>Hint</summary>
 #
-# Only the inner sum changes. It ends at rank e = min(N + n, K), and there is nothing to add if
-# e ≤ N. The sum is m (e - N) + (N⁺ + 1 - (N + 1) m) (H_e - H_N). In the second kind one divides
-# by the number of hits among the first K. That number is random if rank K is inside a tie, and
-# the expectation of a ratio is not the ratio of the expectations. `metrics.py` sums over its
-# hypergeometric distribution.
+# Only the inner sum changes. It ends at rank e = min(N + n, K), and there is nothing to add if e ≤
+# N. The sum is m (e - N) + (N⁺ + 1 - (N + 1) m) (H_e - H_N). The second kind divides by the number
+# of hits among the first K. This number is random if rank K lies inside a tie, and the expectation
+# of a ratio is not the ratio of the expectations. `metrics.py` sums over its hypergeometric
+# distribution.
 #
 # </details>

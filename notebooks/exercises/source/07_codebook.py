@@ -1,9 +1,9 @@
 # %% [markdown]
 # # Exercise 7: Design a better codebook for 8 bits
 #
-# **You will learn** to state what a good codebook is, to bound what is possible, to construct one
-# that reaches the bound and beats 2,000 random draws, and to find out honestly whether retrieval
-# improves too.
+# **You will learn** how to state what a good codebook is, how to bound what is possible, how to
+# construct a codebook that reaches the bound and beats 2,000 random draws, and how to find out
+# honestly whether retrieval improves too.
 #
 # **Time:** 50 to 60 minutes. **Points:** 10.
 #
@@ -16,12 +16,12 @@
 import sys
 from importlib.util import find_spec
 
-sys.path.insert(0, "../../..")  # the modules are in the folder of the clone
+sys.path.insert(0, "../../..")  # the modules are three folders up
 for name in ("numba", "hmoh", "study"):
     if find_spec(name) is None:
         raise ImportError(
-            f"{name} is not found: start JupyterLab with `make lab` and keep this notebook "
-            "three folders below the clone, or set PYTHONPATH to the clone's folder."
+            f"{name} is not found: start JupyterLab as README.md says (`make lab` in a clone), "
+            "and keep this notebook three folders below hmoh.py, or set PYTHONPATH to that folder."
         )
 
 import json
@@ -34,7 +34,9 @@ from hmoh import HMOH, Codebook, hadamard
 from kernels import RBF
 from metrics import hamming_histogram
 from study import datasets, plots, protocol
+from study.exercises import show_unanswered
 
+show_unanswered()
 plots.use_style()
 # HMOH_PROFILE=quick shortens the experiment, for grading: one seed, a small part of the data.
 SEEDS = range(1) if protocol.PROFILE == "quick" else range(3)
@@ -42,29 +44,28 @@ SEEDS = range(1) if protocol.PROFILE == "quick" else range(3)
 # %% [markdown]
 # ## 7.1 The criterion
 #
-# A **codebook** T has a row of r bits (+1 and -1) for each of L classes. Here L = 10 and r = 8.
-# The library's `spread` draws 2,000 aligned codebooks and keeps the one that is best by two
-# numbers. The second decides only if the first is equal:
+# A **codebook** T has a row of r bits (+1 and -1) for each of L classes. Here L = 10 and r = 8. The
+# library's `spread` draws 2,000 aligned codebooks and keeps the best by two numbers, of which the
+# second only breaks ties in the first:
 #
-# 1. the **least distance**, the smallest Hamming distance of two different rows: larger is
+# 1. the **minimum distance**, the smallest Hamming distance between two different rows: larger is
 #    better;
 # 2. the **crowding**, the sum over all ordered pairs of different rows of their squared inner
 #    product: smaller is better.
 #
-# Write `criterion(T)`, which returns the pair (least distance, crowding) as two Python integers.
+# Write `criterion(T)`, which returns the pair (minimum distance, crowding) as two Python integers.
 #
 # <details><summary>Hint</summary>
 #
-# Let `G = T @ T.T`. Convert T to `int` first, because int8 overflows when you square. The
-# distance of rows i and j is (r - G[i, j])/2. Leave out the diagonal:
-# `~np.eye(len(T), dtype=bool)`.
+# Let `G = T @ T.T`. Convert T to `int` first, because int8 overflows when you square. The distance
+# of rows i and j is (r - G[i, j])/2. `~np.eye(len(T), dtype=bool)` leaves out the diagonal.
 #
 # </details>
 
 
 # %% solution criterion
 def criterion(T):
-    """Return (least distance, crowding) of a codebook, a row of +1 and -1 for each class."""
+    """Return (minimum distance, crowding) of a codebook, a row of +1 and -1 for each class."""
     ### BEGIN SOLUTION
     T = np.asarray(T).astype(int)
     different = ~np.eye(len(T), dtype=bool)
@@ -106,7 +107,7 @@ for T, need, about in [
     value = tuple(value)
     shape = f"a codebook {T.dtype}{list(T.shape)}"
     assert value != need[::-1] or need[0] == need[1], (
-        f"{shape} gives {value}, but {need} is needed: the least distance comes first."
+        f"{shape} gives {value}, but {need} is needed: the minimum distance comes first."
     )
     least, crowding = value
     assert crowding == need[1] or 2 * crowding != need[1], (
@@ -132,30 +133,30 @@ def draw_spread(seed):
 
 spread = [draw_spread(seed) for seed in range(5)]
 plotkin = 8 * 10 // (2 * 9)
-print("(least distance, crowding) of spread, five seeds:")
+print("(minimum distance, crowding) of spread, five seeds:")
 print(*[criterion(T) for T in spread])
-print("Plotkin's bound on the least distance of 10 codes of 8 bits:", plotkin)
+print("Plotkin's bound on the minimum distance of 10 codes of 8 bits:", plotkin)
 
 # %% [markdown]
 # ## 7.2 Design
 #
-# The best of 2,000 random draws has a least distance below the bound. The bound is 4. Write
-# `design()`: a codebook (10, 8) of +1 and -1 that beats `spread` by the criterion. The first
-# check asks that it beats all five seeds above, the second that it reaches the bound.
+# The best of 2,000 random draws has a minimum distance below the bound, which is 4. Write
+# `design()`: a codebook (10, 8) of +1 and -1 that beats `spread` by the criterion. The first check
+# requires that it beats all five seeds above, the second that it reaches the bound.
 #
-# There are several ways, and all of them work if you think a little. Choose one:
+# There are several ways, and all of them work with a little thought. Choose one:
 #
 # - **Greedy** (a "lexicode"): go through all 256 codes in order and take each one that is far
-#   enough from all taken so far.
-# - **Search**: start at random, change one bit of one code, keep what improves the criterion,
-#   start again when stuck.
-# - **Algebra**: there are only 8 columns in the Hadamard matrix of order 8, two too few. What
-#   else is at distance 4 from most of them?
+#   enough from all those taken so far.
+# - **Search**: start at random, change one bit of one code, keep changes that improve the
+#   criterion, and start again when stuck.
+# - **Algebra**: the Hadamard matrix of order 8 has only 8 columns, two too few. What else is at
+#   distance 4 from most of them?
 #
 # <details><summary>Hint 1 (greedy)</summary>
 #
-# Code number v has bits `(v >> np.arange(8)) & 1`. Start with v = 0 and ask for distance 4. You
-# get more than 10 codes, so you can choose among them to lower the crowding.
+# Code number v has bits `(v >> np.arange(8)) & 1`. Start with v = 0 and require distance 4. You get
+# more than 10 codes, so you can choose among them to lower the crowding.
 #
 # </details>
 # <details><summary>Hint 2 (algebra)</summary>
@@ -165,9 +166,9 @@ print("Plotkin's bound on the least distance of 10 codes of 8 bits:", plotkin)
 # </details>
 # <details><summary>Hint 3 (either)</summary>
 #
-# The greedy codes are 16 in 8 opposite pairs, and so are the columns with their negatives. Ten of
-# them must contain opposite pairs. The inner product of such a pair is -8, that of all other
-# pairs is 0. The fewer such pairs, the better.
+# There are 16 greedy codes, in 8 opposite pairs, and likewise 16 columns with their negatives. Any
+# ten of them contain opposite pairs. Such a pair has the inner product -8, all other pairs have 0.
+# The fewer opposite pairs, the better.
 #
 # </details>
 
@@ -184,7 +185,7 @@ def design():
 
 # %% check design 2
 def measured(T):
-    """Return the least distance, and minus the crowding, by bit counts."""
+    """Return the minimum distance, and minus the crowding, by bit counts."""
     words = [int("".join("01"[v > 0] for v in row), 2) for row in np.asarray(T).tolist()]
     distances = [(a ^ b).bit_count() for a, b in permutations(words, 2)]
     return min(distances), -sum((8 - 2 * d) ** 2 for d in distances)
@@ -206,37 +207,37 @@ assert least > 0, (
 )
 best_least, best_minus_crowding = max(measured(other) for other in spread)
 assert (least, minus_crowding) > (best_least, best_minus_crowding), (
-    f"your codebook has least distance {least} and crowding {-minus_crowding}; the best "
+    f"your codebook has minimum distance {least} and crowding {-minus_crowding}; the best "
     f"spread of five seeds has {best_least} and {-best_minus_crowding}: "
     "a larger distance is needed, or the same and less crowding."
 )
 print(
-    f"better than spread: least distance {least} (spread {best_least}), "
+    f"better than spread: minimum distance {least} (spread {best_least}), "
     f"crowding {-minus_crowding} (spread {-best_minus_crowding})"
 )
 
 # %% check bound 2
 T = design()
 assert T is not None and np.shape(T) == (10, 8) and set(np.ravel(T)) <= {-1, 1}, (
-    "design() is no codebook of 10 rows and 8 columns of +1 and -1: see the check above."
+    "design() is not a codebook of 10 rows and 8 columns of +1 and -1: see the check above."
 )
 least, minus_crowding = measured(T)
 assert least >= 4, (
-    f"the least distance is {least}, but Plotkin's bound is 4 and can be reached: "
+    f"the minimum distance is {least}, but Plotkin's bound is 4 and can be reached: "
     "see the hints of 7.2."
 )
-print(f"the least distance {least} is the largest possible; crowding {-minus_crowding}")
+print(f"the minimum distance {least} is the largest possible; crowding {-minus_crowding}")
 
 # %% [markdown]
 # ## 7.3 Does retrieval improve too?
 #
-# We use the paper's protocol: MNIST, 20,000 streamed, 69,000 to search, 1,000 queries, 300
-# anchors. The class `GivenTargets` below is HMOH with target codes that we give it. Everything
-# else is the same. A seed changes queries, order of the stream and codebook. For each of three
-# seeds we measure the mAP of random codebooks, of `spread`, and of yours, with its rows given to
-# the digits at random.
+# We use the paper's protocol on MNIST: a stream of 20,000 images, 69,000 to search, 1,000 queries,
+# 300 anchors. The class `GivenTargets` below is HMOH with target codes that we supply. Everything
+# else is the same. A seed determines the queries, the order of the stream and the codebook. For
+# each of three seeds, we measure the mAP of random codebooks, of `spread`, and of yours, with its
+# rows assigned to the digits at random.
 #
-# Write `shuffled(T, seed)`: a dict from the digits 0 .. 9 to the rows of T in random order, drawn
+# Write `shuffled(T, seed)`: a dict from the digits 0 .. 9 to the rows of T in a random order drawn
 # by `np.random.default_rng(seed)`.
 #
 # <details><summary>Hint</summary>
@@ -270,7 +271,7 @@ assert T.tolist() == rows, (
     "shuffled changed T itself: rng.shuffle works in place, rng.permutation makes a copy."
 )
 assert all(row in rows for row in order), (
-    f"digit 0 has {order[0]}, which is no row of T: shuffle whole rows (axis 0)."
+    f"digit 0 has {order[0]}, which is not a row of T: shuffle whole rows (axis 0)."
 )
 assert sorted(order) == rows, (
     "a row of T is given twice and another one is missing: "
@@ -288,9 +289,9 @@ assert any(not np.array_equal(other[0], given[0]) for other in others), (
 print("shuffled: correct")
 
 # %% [markdown]
-# **Predict before you run.** The targets of your codebook are further apart than those of
-# `spread`. Will its mAP be higher in the mean? By .003, .03 or .3? Will each of your runs beat
-# each run of `spread`? All your codebooks have the same criterion. Will they have the same mAP?
+# **Predict before you run.** The targets of your codebook are further apart than those of `spread`.
+# Will its mean mAP be higher? By 0.003, 0.03 or 0.3? Will each of your runs beat each run of
+# `spread`? All your codebooks have the same criterion. Will they have the same mAP?
 
 
 # %%
@@ -371,7 +372,7 @@ for kind in KINDS:
 axes.axhline(paper, color="black", linewidth=1, linestyle="--", label="the paper's HMOH")
 axes.set(
     title=f"MNIST, 8 bits: {len(found)} codebooks",
-    xlabel="least Hamming distance of two targets (bits)",
+    xlabel="minimum Hamming distance between two targets (bits)",
     ylabel="mAP",
     xticks=range(5),
 )
@@ -380,8 +381,8 @@ least = [run["least"] for run in found]
 scores = [run["mAP"] for run in found]
 correlation = np.corrcoef(least, scores)[0, 1]
 gain = np.mean(values_of("designed")) - np.mean(values_of("spread"))
-print(f"correlation of least distance and mAP {correlation:.2f}")
-print(f"designed minus spread {gain:+.3f} in the mean")
+print(f"correlation between minimum distance and mAP: {correlation:.2f}")
+print(f"designed minus spread, on average: {gain:+.3f}")
 n_better = 0
 for seed in SEEDS:
     [of_spread] = values_of("spread", seed)
@@ -397,43 +398,43 @@ print("every designed run above every spread run of any seed:", all_better)
 # %% [markdown]
 # <details><summary>Answer</summary>
 #
-# The designed codebooks are a few hundredths better in the mean. The ranges of the runs touch or
-# nearly do. Runs with one criterion differ by several hundredths, because the split and the
+# On average, the designed codebooks are a few hundredths better. The ranges of the runs touch, or
+# nearly so. Runs with the same criterion differ by several hundredths, because the split and the
 # assignment of codes to digits matter too.
 #
 # </details>
 #
 # ## 7.4 Verdict
 #
-# Write three or four sentences. Does mAP follow the criterion, by how much, and how sure can one
-# be? What else, besides the least distance, might matter? How do you explain the spread among
+# Write three or four sentences. Does mAP follow the criterion, by how much, and how sure can you
+# be? What else, besides the minimum distance, might matter? How do you explain the spread among
 # your own codebooks, which all have the same criterion? (Graded by hand.)
 
 # %% [markdown] answer verdict 3
 # <!-- ### BEGIN SOLUTION -->
-# In these runs mAP follows the criterion. The correlation of least distance and mAP over all
-# codebooks is about .9. The designed codebooks are .03 better than `spread` in the mean, and 11
-# of their 12 runs are above `spread` of their own seed. But the ranges touch: the worst designed
-# run is just below the best spread run. It is one data set, one code length and three seeds, and
-# the codebooks of a seed share queries and stream. So it is evidence and not proof.
-# The designed codebooks differ only in which digit has which code, and their mAP still varies by
-# .04 over all runs. Part of this comes from the split, part from the assignment: a bit divides
-# the digits into two groups, and some divisions are easier for a linear function of the features
-# than others. The criterion does not depend on the data at all.
+# In these runs, mAP follows the criterion. The correlation between minimum distance and mAP over
+# all codebooks is about 0.9. On average, the designed codebooks are 0.03 better than `spread`, and
+# 11 of their 12 runs beat the `spread` of their own seed. But the ranges touch: the worst designed
+# run is just below the best spread run. With one data set, one code length and three seeds, and
+# with codebooks of a seed that share queries and stream, this is evidence and not proof. The
+# designed codebooks differ only in which digit has which code, and still their mAP varies by 0.04
+# over all runs. Part of this comes from the split, part from the assignment: a bit divides the
+# digits into two groups, and some divisions are easier for a linear function of the features than
+# others. The criterion does not look at the data at all.
 # <!-- ### END SOLUTION -->
 
 # %% [markdown]
 # ## 7.5 Twenty classes, 8 bits (optional, hard)
 #
 # Your ten rows are probably part of a famous code: the 16 words of the extended Hamming code (or
-# first-order Reed-Muller code) of length 8. No 17 words of 8 bits have least distance 4. So for
-# 20 classes the best possible is 3. There are 20 words with least distance 3, and no 21. Find 20
-# of them. The greedy way stops at 16.
+# first-order Reed-Muller code) of length 8. No 17 words of 8 bits have minimum distance 4, so for
+# 20 classes the best possible is 3. It is reached by 20 words, but not by 21. Find 20 such words.
+# The greedy way stops at 16.
 #
 # <details><summary>Hint</summary>
 #
-# Take the word that is too near to the fewest words taken so far, and remove those. Draw among
-# equals at random. Do not take a word back for a few steps after it was removed. This finds 20
-# words in about a hundred steps. The code is not linear: no algebra of exercise 1 gives it.
+# Take the word that is too close to the fewest words taken so far, and remove those. Break ties at
+# random. After removing a word, do not take it back for a few steps. This finds 20 words in about a
+# hundred steps. The code is not linear, so the algebra of exercise 1 does not produce it.
 #
 # </details>

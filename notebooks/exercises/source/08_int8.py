@@ -1,12 +1,12 @@
 # %% [markdown]
 # # Exercise 8: Break the evaluation
 #
-# **You will learn** how one cast to 8 bits changed a conclusion in print, to reproduce such an
-# artefact, to prove that it is one, and to check number types in evaluation code from now on.
+# **You will learn** how one cast to 8 bits changed a published conclusion, how to reproduce such an
+# artefact and prove that it is one, and to check number types in evaluation code from now on.
 #
 # **Time:** 40 to 50 minutes. **Points:** 10.
 #
-# **Before you start:** exercises 5 and 6 (distances and ties); two's complement helps.
+# **Before you start:** exercises 5 and 6 (distances and ties); knowing two's complement helps.
 #
 # **In the paper:** Sec. 4.4, "Performance in Longer Code Length": from 128 to 256 and 512 bits
 # the mAP of HMOH falls. The paper explains this by "more redundant information" and advises not
@@ -16,12 +16,12 @@
 import sys
 from importlib.util import find_spec
 
-sys.path.insert(0, "../../..")  # the modules are in the folder of the clone
+sys.path.insert(0, "../../..")  # the modules are three folders up
 for name in ("numba", "hmoh", "study"):
     if find_spec(name) is None:
         raise ImportError(
-            f"{name} is not found: start JupyterLab with `make lab` and keep this notebook "
-            "three folders below the clone, or set PYTHONPATH to the clone's folder."
+            f"{name} is not found: start JupyterLab as README.md says (`make lab` in a clone), "
+            "and keep this notebook three folders below hmoh.py, or set PYTHONPATH to that folder."
         )
 
 import json
@@ -33,14 +33,15 @@ from hmoh import HMOH
 from kernels import RBF
 from metrics import HammingHistogram, hamming_histogram
 from study import datasets, plots, protocol
-from study.exercises import replaced, switched_off
+from study.exercises import replaced, show_unanswered, switched_off
 
+show_unanswered()
 plots.use_style()
 
 # %% [markdown]
 # ## 8.1 The cast
 #
-# Codes of r values +1 and -1 that differ at d places have the inner product s = r - 2d, their
+# Two codes of r values +1 and -1 that differ in d places have the inner product s = r - 2d, their
 # **similarity**. The published evaluation (MATLAB) computes s for all pairs, stores it as `int8`,
 # and ranks by it. These are lines 96 and 97 of `ONLINE_HASHING_UTILS/evaluate.m` in the authors'
 # repository [lmbxmu/mycode](https://github.com/lmbxmu/mycode). `Htrain` and `Htest` hold the bits,
@@ -49,11 +50,11 @@ plots.use_style()
 #     sim = (2*single(Htrain)-1)*(2*single(Htest)-1)';
 #     sim = int8(sim);
 #
-# An int8 holds -128 .. 127. MATLAB's cast **saturates**: larger numbers become 127, smaller ones
-# -128.
+# An int8 holds -128 .. 127. MATLAB's cast **saturates**: larger numbers become 127, and smaller
+# ones -128.
 #
-# **Predict before you run.** numpy's cast does not saturate. It keeps the last 8 binary places
-# ("wraps around"), as two's complement. What are 128, 130 and 256 as int8 in numpy?
+# **Predict before you run.** numpy's cast does not saturate. It keeps the last 8 binary places (it
+# "wraps around") and reads them as two's complement. What are 128, 130 and 256 as int8 in numpy?
 
 # %%
 wrapped = np.array([128, 130, 256]).astype(np.int8)
@@ -68,8 +69,8 @@ print("128, 130 and 256 as int8 in MATLAB: 127, all of them")
 #
 # </details>
 #
-# Write `similarity_as_published(d, r)`: the similarity for distances d (an array of integers) of
-# codes of r bits, after MATLAB's cast, as an int8 array.
+# Write `similarity_as_published(d, r)`: for r-bit codes at distances d (an array of integers), the
+# similarity after MATLAB's cast, as an int8 array.
 #
 # <details><summary>Hint</summary>
 #
@@ -123,9 +124,9 @@ print("similarity_as_published: correct")
 # %% [markdown]
 # ## 8.2 Which distances become equal?
 #
-# Write `tied_at_the_top(r)`: how many of the distances 0, 1, .., r get the largest similarity
-# that occurs for codes of r bits. All of these are "nearest" in the published evaluation. From
-# which of the code lengths 8, 16, 32, 64, 128, 256, 512 on is it more than one?
+# Write `tied_at_the_top(r)`: how many of the distances 0, 1, .., r get the largest similarity that
+# occurs for r-bit codes. All of these are "nearest" in the published evaluation. At which of the
+# code lengths 8, 16, 32, 64, 128, 256, 512 does it first exceed one?
 #
 # <details><summary>Hint</summary>
 #
@@ -181,14 +182,14 @@ print("distances that look like distance 0:", counts)
 
 # %% [markdown]
 # So nothing happens up to 128 bits. Longer codes lose the small distances, where the items of the
-# query's own class are. Section 8.4 counts them.
+# query's own class lie. Section 8.4 counts them.
 #
-# ## 8.3 The published mAP, from the right histogram
+# ## 8.3 The published mAP, from the correct histogram
 #
-# `hamming_histogram` counts, for every query, items and relevant items at each distance 0 .. r:
-# arrays (n_queries, r + 1). Saturation merges columns of these arrays. Write `saturate(h)`: from
-# a `HammingHistogram` h a new one whose columns are the different values of the int8 similarity,
-# most similar first.
+# For every query, `hamming_histogram` counts the items and the relevant items at each distance 0 ..
+# r, in arrays (n_queries, r + 1). Saturation merges columns of these arrays. Write `saturate(h)`,
+# which turns a `HammingHistogram` h into a new one whose columns are the different values of the
+# int8 similarity, most similar first.
 #
 # <details><summary>Hint 1</summary>
 #
@@ -198,9 +199,9 @@ print("distances that look like distance 0:", counts)
 # </details>
 # <details><summary>Hint 2</summary>
 #
-# Let `s = similarity_as_published(np.arange(r + 1), r)`. The first columns are
-# `first = np.flatnonzero(np.append(True, s[1:] != s[:-1]))`.
-# `np.add.reduceat(h.items, first, axis=1)` sums the columns from each of them up to the next.
+# Let `s = similarity_as_published(np.arange(r + 1), r)`. The first columns are `first =
+# np.flatnonzero(np.append(True, s[1:] != s[:-1]))`. `np.add.reduceat(h.items, first, axis=1)` sums
+# the columns from each of them to the next.
 #
 # </details>
 
@@ -271,11 +272,12 @@ print("saturate: correct; up to 128 bits it changes no ranking")
 # %% [markdown]
 # ## 8.4 The experiment
 #
-# We use MNIST by the paper's protocol, one seed: 20,000 streamed, 69,000 to search, 1,000
-# queries. The same codes are evaluated twice.
+# We use the paper's protocol on MNIST with one seed: a stream of 20,000 images, 69,000 to search,
+# 1,000 queries. We evaluate the same codes twice.
 #
-# **Predict before you run.** In the right evaluation, does mAP rise, fall or stay from 128 to 512
-# bits? With the cast, is the loss at 256 bits near .005, .05 or .5? Do the two agree at 128 bits?
+# **Predict before you run.** In the correct evaluation, does mAP rise, fall or stay level from 128
+# to 512 bits? With the cast, is the loss at 256 bits close to 0.005, 0.05 or 0.5? Do the two
+# evaluations agree at 128 bits?
 
 # %%
 mnist = datasets.load("mnist")
@@ -307,7 +309,7 @@ for r in lengths:
         print(f"{near_others:.0%} of the other classes")
     right.append(h.mean_average_precision())
     cast.append(saturate(h).mean_average_precision())
-for name, values in [("right", right), ("cast to int8", cast)]:
+for name, values in [("correct", right), ("cast to int8", cast)]:
     cells = [f"{r} bits {value:.3f}" for r, value in zip(lengths, values, strict=True)]
     print(f"{name:<14}", "  ".join(cells))
 
@@ -317,7 +319,7 @@ table = json.loads(text)["results"]["mnist"]["HMOH"]["mAP"]
 printed = {r: table[str(r)] for r in lengths if str(r) in table}
 print("the paper's table:", printed)
 _, axes = plt.subplots()
-axes.plot(lengths, right, "o-", label="right")
+axes.plot(lengths, right, "o-", label="correct")
 axes.plot(lengths, cast, "s--", label="cast to int8")
 axes.plot(list(printed), list(printed.values()), "k^:", label="the paper's table")
 axes.set(
@@ -332,56 +334,57 @@ axes.minorticks_off()
 axes.legend(loc="lower left")
 same = np.allclose(right[:3], cast[:3], rtol=0, atol=1e-12)
 print("the two agree up to 128 bits:", same)
-print(f"from 128 to 512 bits: right {right[-1] - right[2]:+.3f}, cast {cast[-1] - cast[2]:+.3f}")
+print(f"from 128 to 512 bits: correct {right[-1] - right[2]:+.3f}, cast {cast[-1] - cast[2]:+.3f}")
 
 # %% [markdown]
 # <details><summary>Answer</summary>
 #
-# The two agree up to 128 bits, because no two distances become equal there. Measured right, mAP is
-# level beyond 128 bits. With the cast it loses about .06 at 256 bits and more than .2 at 512.
+# The two agree up to 128 bits, because no two distances become equal there. Computed correctly, mAP
+# stays level beyond 128 bits. With the cast, it loses about 0.06 at 256 bits and more than 0.2 at
+# 512 bits.
 #
-# The paper's table ends at 128 bits. Its values at 256 and 512 bits are only drawn (Fig. 26), and
-# the text says that they fall. Our dashed curve falls too, the solid one does not. The paper's
-# 64 and 128 bits are below ours for another reason, which has nothing to do with the cast: the
-# published code gives class i row i of the Hadamard matrix (lines 57 and 60 of `HMOH.m`), and ours
-# draws columns at random. `notebooks/11_errata.ipynb` shows what that changes.
+# The paper's table ends at 128 bits. Its values at 256 and 512 bits appear only in a plot (Fig.
+# 26), and the text says that they fall. Our dashed curve falls too; the solid one does not. At 64
+# and 128 bits, the paper is below ours for another reason, which has nothing to do with the cast:
+# the published code gives class i row i of the Hadamard matrix (lines 57 and 60 of `HMOH.m`), and
+# ours draws columns at random. `notebooks/11_errata.ipynb` shows what that changes.
 #
 # </details>
 #
 # ## 8.5 A report to the authors
 #
-# Write a short, polite issue of about five sentences. Say what you saw, the cause, the evidence
-# that it is the cause, what it means for the conclusion of Sec. 4.4, and the repair. Say also
+# Write a short, polite issue of about five sentences. State what you saw, the cause, the evidence
+# that it is the cause, what it means for the conclusion of Sec. 4.4, and the repair. Also state
 # what you have *not* shown. (Graded by hand.)
 
 # %% [markdown] answer report 3
 # <!-- ### BEGIN SOLUTION -->
-# In Sec. 4.4 mAP falls when codes are longer than 128 bits. The published evaluation stores the
-# similarity r - 2d as int8, and MATLAB's cast saturates at 127. So with 256 bits the distances 0
-# to 64, and with 512 bits the distances 0 to 192, become one tie. Evaluating the same codes with
-# and without the cast gives identical mAP up to 128 bits. Beyond, mAP stays level without the
-# cast and falls by more than .2 at 512 bits with it, so the fall comes from the evaluation and
-# not from the codes. The conclusion that longer codes hurt is not supported on MNIST; they do not
-# help much either. Storing similarities as int16 repairs it. I have measured one method on MNIST
-# with one seed. I have not rerun the other methods and data sets, and ties are ranked here in
-# expectation, not in database order.
+# In Sec. 4.4, mAP falls when codes are longer than 128 bits. The published evaluation stores the
+# similarity r - 2d as int8, and MATLAB's cast saturates at 127. So the distances 0 to 64 become one
+# tie with 256 bits, and the distances 0 to 192 with 512 bits. Evaluating the same codes with and
+# without the cast gives identical mAP up to 128 bits. Beyond that, mAP stays level without the cast
+# and falls by more than 0.2 at 512 bits with it, so the fall comes from the evaluation and not from
+# the codes. The conclusion that longer codes hurt is not supported on MNIST; they do not help much
+# either. Storing similarities as int16 repairs it. I have measured one method on MNIST with one
+# seed. I have not rerun the other methods and data sets, and ties are ranked here in expectation,
+# not in database order.
 # <!-- ### END SOLUTION -->
 
 # %% [markdown]
 # ## 8.6 A second measure with the fault (optional, hard)
 #
-# Precision@H2 is the share of relevant items within distance 2. Line 78 of the same file finds
-# these items. There R is the code length, our r, and N is 2:
+# Precision@H2 is the share of relevant items among those within distance 2. Line 78 of the same
+# file finds these items; there, R is the code length (our r) and N is 2:
 #
 #     ind = find(R-sim(:,j) <= 2*N);
 #
-# In MATLAB a number minus an int8 is an int8 again, and saturates. Which distances does this line
-# find in codes of 128, 131, 132 and 256 bits? What is the published Precision@H2 of 256-bit codes,
+# In MATLAB, a number minus an int8 is again an int8, and saturates. Which distances does this line
+# find for codes of 128, 131, 132 and 256 bits? What is the published Precision@H2 of 256-bit codes,
 # whatever the codes are? A query that finds nothing counts 0 (lines 73 and 79 to 81).
 #
 # <details><summary>Answer</summary>
 #
-# Compute `np.clip(R - np.clip(R - 2 * d, -128, 127), -128, 127) <= 4` for all d. From 132 bits on
+# Compute `np.clip(R - np.clip(R - 2 * d, -128, 127), -128, 127) <= 4` for all d. From 132 bits on,
 # R - 127 is at least 5, so nothing is found, not even the query itself. The published value is 0.
 #
 # </details>

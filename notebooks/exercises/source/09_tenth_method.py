@@ -1,28 +1,28 @@
 # %% [markdown]
 # # Exercise 9 (project): Add a method and put it into the comparison
 #
-# **You will learn** what an online hashing method must provide, to add one to a library without
-# changing it, to test that it behaves as promised, and to compare it fairly.
+# **You will learn** what an online hashing method must provide, how to add one to a library without
+# changing the library, how to test that it behaves as promised, and how to compare it fairly.
 #
-# **Time:** 60 minutes for the guided method below; the rest of the week for one of your own.
+# **Time:** 60 minutes for the guided method below, and the rest of the week for one of your own.
 # **Points:** 10.
 #
 # **Before you start:** exercises 2 and 4; least squares with a ridge; Python classes.
 #
-# **In the paper:** Sec. 4.1 (protocol and compared methods), Sec. 3.3 (regression to target
-# codes, which HCOH does by gradient steps and HMOH argues against). `METHODS` holds HMOH and the
-# nine methods that it is compared with, so yours will be the tenth of these.
+# **In the paper:** Sec. 4.1 (protocol and compared methods), Sec. 3.3 (regression to target codes,
+# which HCOH does by gradient steps and HMOH argues against). `METHODS` holds HMOH and the nine
+# methods that it is compared with, so yours will be the tenth method to compare.
 
 # %%
 import sys
 from importlib.util import find_spec
 
-sys.path.insert(0, "../../..")  # the modules are in the folder of the clone
+sys.path.insert(0, "../../..")  # the modules are three folders up
 for name in ("numba", "hmoh", "study"):
     if find_spec(name) is None:
         raise ImportError(
-            f"{name} is not found: start JupyterLab with `make lab` and keep this notebook "
-            "three folders below the clone, or set PYTHONPATH to the clone's folder."
+            f"{name} is not found: start JupyterLab as README.md says (`make lab` in a clone), "
+            "and keep this notebook three folders below hmoh.py, or set PYTHONPATH to that folder."
         )
 
 import tempfile
@@ -35,8 +35,9 @@ from baselines import METHODS
 from hmoh import CodebookHasher
 from kernels import RBF
 from study import datasets, protocol
-from study.exercises import replaced
+from study.exercises import replaced, show_unanswered
 
+show_unanswered()
 METHODS.pop("RidgeHash", None)  # your method, if this cell runs a second time
 print(len(METHODS), "methods:", ", ".join(METHODS))
 mnist = datasets.load("mnist")
@@ -48,20 +49,20 @@ Z = RBF(100, divisor=6).fit(X).transform(X)
 # %% [markdown]
 # ## 9.1 The method
 #
-# The guided method is **RidgeHash**: regress the target codes on the features, exactly, at any
-# time of the stream. z is a sample's feature vector (m numbers). c is the target code of its
-# class (r values of +1 and -1, Hadamard columns as in HMOH). After n samples the weights W (m x
-# r) minimise
+# The guided method is **RidgeHash**, which regresses the target codes on the features, exactly, at
+# any time of the stream. Let z be a sample's feature vector (m numbers) and c the target code of
+# its class (r values of +1 and -1, Hadamard columns as in HMOH). After n samples, the weights W (m
+# x r) minimise
 #
 # $$\sum_{i=1}^{n} \lVert W^\top z_i - c_i \rVert^2 + \lambda \lVert W \rVert^2 ,$$
 #
-# where λ > 0 is the **ridge**. The solution is W = (A + λ I)⁻¹ B with A = Σ z zᵀ (m x m) and B =
-# Σ z cᵀ (m x r), where I is the identity matrix. Because A and B are sums, they can be kept up to
-# date on a stream, and no past sample need be stored. Write the two pieces as functions first. Z
-# holds one sample z in each row, and C its target c in the same row:
+# where λ > 0 is the **ridge**. The solution is W = (A + λ I)⁻¹ B with A = Σ z zᵀ (m x m) and B = Σ
+# z cᵀ (m x r), where I is the identity matrix. Because A and B are sums, they can be updated along
+# a stream without storing past samples. First write the two pieces as functions. Z holds one sample
+# z in each row, and C holds its target c in the same row:
 #
-# - `accumulate(A, B, Z, C)`: new A and B after samples Z (n, m) with targets C (n, r), **without
-#   changing** the given arrays, float64;
+# - `accumulate(A, B, Z, C)`: the new A and B after samples Z (n, m) with targets C (n, r), as
+#   float64, **without changing** the given arrays;
 # - `solve(A, B, ridge)`: W, (m, r).
 #
 # <details><summary>Hint 1</summary>
@@ -154,38 +155,39 @@ print("accumulate adds to the sums, and at the W of solve the loss is at its min
 # %% [markdown]
 # ## 9.2 The class
 #
-# `OnlineHasher` in `hmoh.py` does what all methods share: checks, the feature map, codes, files.
-# A method is a dataclass whose fields are its parameters. What it learns is kept in a **state**,
-# and the method provides
+# `OnlineHasher` in `hmoh.py` does what all methods share: checks, the feature map, codes, files. A
+# method is a dataclass whose fields are its parameters. It keeps what it learns in a **state**, and
+# it provides
 #
-# - `_start(state, Z)`: add to the state what learning starts from; Z holds the first mapped
+# - `_start(state, Z)`: adds to the state what learning starts from; Z holds the first mapped
 #   samples;
-# - `_learn(state, Z, y)`: learn from mapped samples by assigning **new** arrays to the state,
+# - `_learn(state, Z, y)`: learns from mapped samples by assigning **new** arrays to the state,
 #   never by writing into the old ones;
-# - `_decide(state, Z)`: return the values whose signs are the code, (n, r) float32, with the
+# - `_decide(state, Z)`: returns the values whose signs are the code, (n, r) float32, using the
 #   model's own `self.ridge`;
-# - `_saved`: the names of the arrays of the state that a file keeps (given below).
+# - `_saved`: names the arrays of the state that a file keeps (given below).
 #
-# `partial_fit` hands `_learn` a shallow copy of the state, and replaces the state as a whole at
-# the end. So a call that fails changes nothing, and a thread that encodes meanwhile uses one
-# whole state, provided that nobody writes into the old arrays.
+# `partial_fit` passes `_learn` a shallow copy of the state, and at the end replaces the state as a
+# whole. So a call that fails changes nothing, and a thread that encodes meanwhile uses one complete
+# state, provided that nobody writes into the old arrays.
 #
-# We start from `CodebookHasher`, which makes the targets too. `self._target_rows(state, y)` returns
-# for each sample the row of its target in `state.book.table`, and gives new labels a target first.
-# The table is padded with zeros to whole tiles of 8 bits, so only its first `self.n_bits` columns
-# are targets. Fill in the three methods, with the sums in `state.A` and `state.B`.
+# We start from `CodebookHasher`, which also makes the targets. `self._target_rows(state, y)` gives
+# new labels a target and then returns, for each sample, the row of its target in
+# `state.book.table`. The table is padded with zeros to a multiple of 8 bits, so only its first
+# `self.n_bits` columns are targets. Fill in the three methods, and keep the sums in `state.A` and
+# `state.B`.
 #
 # <details><summary>Hint 1</summary>
 #
-# `_start` makes `state.A` (m, m) and `state.B` (m, r) of zeros, with m = Z.shape[1] and r =
+# `_start` fills `state.A` (m, m) and `state.B` (m, r) with zeros, where m = Z.shape[1] and r =
 # self.n_bits.
 #
 # </details>
 # <details><summary>Hint 2</summary>
 #
-# In `_learn`: `rows = self._target_rows(state, y)`, in a line of its own because it replaces
-# `state.book` when labels are new. After it, the samples' targets are
-# `state.book.table[rows, : self.n_bits]`.
+# In `_learn`, write `rows = self._target_rows(state, y)` on a line of its own, because it replaces
+# `state.book` when labels are new. After it, the samples' targets are `state.book.table[rows, :
+# self.n_bits]`.
 #
 # </details>
 # <details><summary>Hint 3</summary>
@@ -368,17 +370,18 @@ print("saves and loads, accepts classes that come late")
 # ## 9.3 Into the comparison
 #
 # `METHODS` is a plain dict from a name to a function of (dataset_name, n_bits, random_state) that
-# makes a model with the settings for that data set. Write `make_ridge` for MNIST: the features
-# that HMOH has in the paper, `RBF(300, divisor=6)`, and ridge 1. The cell then adds it to
+# makes a model with the settings for that data set. Write `make_ridge` for MNIST, with the features
+# that HMOH uses in the paper, `RBF(300, divisor=6)`, and ridge 1. The cell then adds it to
 # `METHODS`.
 #
-# (`protocol.compare` works in new processes. They import `baselines` again and do not know your
-# entry, so we call `protocol.run` in this process. To add it permanently, put the class into a
-# file of the folder `baselines` and its entry into `baselines/__init__.py`.)
+# (`protocol.compare` works in new processes, which import `baselines` again and do not know your
+# entry, so we call `protocol.run` in this process. To add your method permanently, put the class
+# into a file in the folder `baselines` and its entry into `baselines/__init__.py`.)
 #
 # <details><summary>Hint</summary>
 #
-# One line: `return RidgeHash(n_bits, feature_map=..., random_state=random_state)`.
+# One line is enough. Pass on the code length, the map and the seed: without its seed, a run cannot
+# be repeated.
 #
 # </details>
 
@@ -430,7 +433,7 @@ print("METHODS now has", len(METHODS), "entries; the last is", list(METHODS)[-1]
 # **Predict before you run.** The next cell runs the paper's protocol for HCOH (regression by
 # gradient steps on linear features), HMOH (perceptrons on kernel features) and RidgeHash (exact
 # regression on the same kernel features and targets as HMOH). The paper says that a classifier
-# suits binary targets better than regression. Put the three in order of mAP.
+# suits binary targets better than regression. Rank the three by mAP.
 
 # %%
 NAMES = ["HCOH", "HMOH", "RidgeHash"]
@@ -456,53 +459,53 @@ for method in ("HCOH", "HMOH"):
 # %% [markdown]
 # <details><summary>Answer</summary>
 #
-# RidgeHash is first, HMOH second, HCOH last, in mAP and in Precision@H2 (P@H2, the precision
-# within distance 2).
+# RidgeHash comes first, HMOH second and HCOH last, both in mAP and in Precision@H2 (P@H2, the
+# precision within distance 2).
 #
 # </details>
 #
 # ## 9.4 Verdict, and a method of your own
 #
 # What do the numbers say about the paper's argument (Sec. 3.3) that a classifier suits binary
-# targets better than regression? What does RidgeHash cost that HMOH does not: memory, time for a
+# targets better than regression? What does RidgeHash cost that HMOH does not: memory, time per
 # sample, time to encode? Which features does HCOH use in this comparison, and is it fair to blame
-# regression for its row? (Graded by hand.)
+# regression for its result? (Graded by hand.)
 #
 # Then, if you have the week, write a method of your own. Ideas: the mean feature vector of every
-# class instead of regression; forgetting (multiply A and B by 0.999 at each step); targets of
-# exercise 7; a second-order perceptron. As the check of 9.2 asks, it should not depend on how the
-# stream is cut, it should save and load, and it should accept classes that come late.
+# class instead of regression; forgetting (multiply A and B by 0.999 at each step); the targets of
+# exercise 7; a second-order perceptron. As the check of 9.2 requires, it should not depend on how
+# the stream is cut, it should save and load, and it should accept classes that come late.
 
 # %% [markdown] answer verdict 2
 # <!-- ### BEGIN SOLUTION -->
 # With the same kernel features and the same targets, exact regression beats HMOH by about 0.04 at
 # 32 bits on MNIST, for both seeds. So regression as such is not what holds HCOH back. In the
 # paper's settings HCOH uses linear, unit-length features and takes single gradient steps through
-# tanh. Both differ, so to blame one, change one at a time. RidgeHash costs more: it keeps an m x m
-# matrix beside B (300 x 300 float64 take 0.7 MB), it needs O(m² + m r) operations for each sample
-# where the perceptron needs O(m r), and it solves in O(m³) before it encodes. That is little at
-# m = 300 and much at m = 10,000. One data set and two seeds do not settle the argument, but "a
-# classifier is better" needs more evidence than the comparison with HCOH.
+# tanh. These are two differences, so to blame one of them, change one at a time. RidgeHash costs
+# more: it keeps an m x m matrix beside B (300 x 300 float64 take 0.7 MB), it needs O(m² + m r)
+# operations per sample where the perceptron needs O(m r), and it solves in O(m³) before it encodes.
+# That is little at m = 300 and much at m = 10,000. One data set and two seeds do not settle the
+# argument, but "a classifier is better" needs more evidence than the comparison with HCOH.
 # <!-- ### END SOLUTION -->
 
 # %% [markdown]
 # ## 9.5 No solve (optional, hard)
 #
-# RidgeHash solves a system of m equations before it encodes, which takes O(m³) operations. Keep
-# P = (A + λ I)⁻¹ and W up to date instead, with O(m² + m r) operations for each sample z. Start
-# with P = I/λ and W = 0. Compare W with that of `solve` after 3,000 samples. Then use float32 for
-# P and W from the start, and look again.
+# RidgeHash solves a system of m equations before it encodes, which takes O(m³) operations. Instead,
+# keep P = (A + λ I)⁻¹ and W up to date, with O(m² + m r) operations for each sample z. Start with P
+# = I/λ and W = 0. Compare W with that of `solve` after 3,000 samples. Then use float32 for P and W
+# from the start, and look again.
 #
 # <details><summary>Hint</summary>
 #
-# The formula of Sherman and Morrison: with g = P z and q = g/(1 + zᵀ g), the new P is P - q gᵀ,
-# and the new W is W + q (c - Wᵀ z)ᵀ. This is recursive least squares. Rounding errors of P stay in
-# it: look at P - Pᵀ. A new inverse of A + λ I removes them.
+# Use the Sherman-Morrison formula: with g = P z and q = g/(1 + zᵀ g), the new P is P - q gᵀ, and
+# the new W is W + q (c - Wᵀ z)ᵀ. This is recursive least squares. Rounding errors accumulate in P:
+# look at P - Pᵀ. Inverting A + λ I again removes them.
 #
 # </details>
 #
 # **When you are done:** the project uses this idea too. Read `HadamardRidge` in `ridge.py`, which
-# is built on the same three methods, and compare it with yours. It keeps the sum of the features
-# of each class instead of B, so it can change code length or codebook after the stream, and two
-# models can be merged. Its ridge is relative to the size of the features, and it solves once for
-# each block of samples, not at each call.
+# builds on the same three methods (its `_learn` also takes a weight for each sample), and compare
+# it with yours. It keeps the sum of the features of each class instead of B, so it can change code
+# length or codebook after the stream, and two models can be merged. Its ridge is relative to the
+# size of the features, and it solves once for each block of samples, not at each call.

@@ -1,9 +1,9 @@
 # %% [markdown]
 # # Exercise 10: The kernel, by hand and fast
 #
-# **You will learn** what the kernel features of HMOH are, to compute them by a plain loop, by a
-# compiled one and by a matrix product, what a bandwidth that is too narrow or too wide does, and
-# where the fast formula loses its digits.
+# **You will learn** what the kernel features of HMOH are, how to compute them by a plain loop, a
+# compiled loop and a matrix product, what a bandwidth that is too narrow or too wide does, and
+# where the fast formula loses digits.
 #
 # **Time:** 50 to 60 minutes. **Points:** 10.
 #
@@ -16,17 +16,18 @@
 import sys
 from importlib.util import find_spec
 
-sys.path.insert(0, "../../..")  # the modules are in the folder of the clone
+sys.path.insert(0, "../../..")  # the modules are three folders up
 for name in ("numba", "hmoh", "study"):
     if find_spec(name) is None:
         raise ImportError(
-            f"{name} is not found: start JupyterLab with `make lab` and keep this notebook "
-            "three folders below the clone, or set PYTHONPATH to the clone's folder."
+            f"{name} is not found: start JupyterLab as README.md says (`make lab` in a clone), "
+            "and keep this notebook three folders below hmoh.py, or set PYTHONPATH to that folder."
         )
 
 import math
 import time
 import tracemalloc
+import warnings
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -36,9 +37,11 @@ from hmoh import HMOH
 from kernels import RBF
 from metrics import mean_average_precision
 from study import datasets, plots
-from study.exercises import switched_off
+from study.exercises import explained, show_unanswered, switched_off
 
+show_unanswered()
 plots.use_style()
+warnings.filterwarnings("ignore", "the mean makes up")  # advice on the wide kernels of 10.4
 mnist = datasets.load("mnist")
 parts = datasets.split(mnist, seed=0)
 stream = parts.stream[:2000]
@@ -49,35 +52,36 @@ print("images as rows", X.shape, X.dtype, "with values from", X.min(), "to", X.m
 # %% [markdown]
 # ## 10.1 Anchors and the bandwidth
 #
-# HMOH learns a linear function for each bit. Digits cannot be told apart well by linear functions
-# of their pixels. So every image x (a row of p numbers; here p = 784) is first described by how
-# **similar it is to some fixed images**, the **anchors** a₁ .. a_m. The paper takes the first m
-# images of the stream. The new features of x are the m numbers
+# HMOH learns a linear function for each bit, but linear functions of the pixels do not separate
+# digits well. So we first describe every image x (a row of p numbers; here p = 784) by **its
+# similarity to some fixed images**, the **anchors** a₁ .. a_m. The paper takes the first m images
+# of the stream. The new features of x are the m numbers
 #
 # $$z_j = \exp\left(-\frac{|x - a_j|^2}{2\,\eta^2}\right), \qquad j = 1, \dots, m,$$
 #
-# where |x - a|² is the sum of the squared differences of the p numbers. A feature is 1 if x is
-# the anchor itself, and near 0 if x is far from it. What is far? That is said by η², the squared
-# **bandwidth**. It must fit the data, so it is computed from them:
+# where |x - a|² is the sum of the squared differences of the p numbers. A feature is 1 if x is the
+# anchor itself, and close to 0 if x is far from it. What counts as far? This is set by η², the
+# squared **bandwidth**. It must fit the data, so we compute it from them:
 #
 # $$\eta^2 = \frac{\text{mean of } |x - a|^2}{\text{divisor}} .$$
 #
-# The mean is over all pairs of an anchor a and a row x **that is no anchor**. (On a stream only
-# the anchors are known when learning begins. Then `kernels.RBF` takes the pairs of two different
-# anchors, as `01_method` does.) The divisor is what one tunes: for MNIST the published code has 6.
+# The mean is over all pairs of an anchor a and a row x **that is not an anchor**. (On a stream,
+# only the anchors are known when learning starts. `kernels.RBF` then uses the pairs of two
+# different anchors, as in `01_method`.) We tune the divisor; the published code uses 6 for MNIST.
 # (The paper calls this number the bandwidth. A larger one makes the kernel *narrower*.)
 #
 # Write `bandwidth(X, m, divisor)`, which returns η² if the first m rows of X are the anchors.
 #
 # <details><summary>Hint 1</summary>
 #
-# `X[:m]` are the anchors and `X[m:]` the other rows. Loop over the anchors and add up
-# `((others - a) ** 2).sum()`. An array with all pairs at once would need much memory.
+# `X[:m]` are the anchors and `X[m:]` the other rows. Loop over the anchors and add up `((others -
+# a) ** 2).sum()`. An array of all pairs at once would need too much memory.
 #
 # </details>
 # <details><summary>Hint 2</summary>
 #
-# There are `m * len(others)` pairs. Divide by this number, and then by the divisor.
+# Every anchor forms a pair with every other row. Divide by the number of pairs, and then by the
+# divisor.
 #
 # </details>
 
@@ -142,13 +146,14 @@ print(f"bandwidth: correct; for 300 images, 100 anchors and divisor 6 eta^2 is {
 # ## 10.2 The features, by hand
 #
 # Let A (m, p) hold the anchors as rows. Write `rbf(X, A, eta2)`: the features Z (n, m) of all n
-# rows of X, float32, by two plain loops over rows and anchors. It is slow, but you can trust it,
-# and it will judge the fast ones.
+# rows of X, as float32, by two plain loops over rows and anchors. It is slow, but you can trust it,
+# and you will compare the fast versions with it.
 #
 # <details><summary>Hint</summary>
 #
-# `Z = np.empty((len(X), len(A)), np.float32)`, and in the loops
-# `Z[i, j] = math.exp(-squared / (2 * eta2))`, where `squared` is the sum of `(X[i] - A[j]) ** 2`.
+# Make an empty float32 array for Z first. For row i and anchor j you need one number, |x - a|²,
+# which numpy computes from the two rows without a third loop. Then insert it into the formula of
+# 10.1, where `eta2` is already η². `math.exp` takes a single number.
 #
 # </details>
 
@@ -207,12 +212,12 @@ print("rbf: correct by hand")
 # %% [markdown]
 # ## 10.3 The same, compiled
 #
-# Write `rbf_compiled(X, A, eta2, Z)` with three loops (rows, anchors, numbers of a row). It
-# writes the features into the given Z (n, m) float32 and returns nothing.
+# Write `rbf_compiled(X, A, eta2, Z)` with three loops (rows, anchors, the numbers of a row). It
+# writes the features into the given float32 array Z (n, m) and returns nothing.
 #
 # <details><summary>Hint</summary>
 #
-# The sum begins anew for every pair: `squared = np.float32(0)` stands inside the loop over
+# The sum starts again for every pair, so `squared = np.float32(0)` belongs inside the loop over
 # anchors. `math.exp` works in compiled code.
 #
 # </details>
@@ -243,12 +248,9 @@ need = np.exp(-squared / 6)
 plain = getattr(rbf_compiled, "py_func", rbf_compiled)
 for loop in (plain, rbf_compiled):
     Z = np.full((5, 3), np.nan, np.float32)
-    try:
+    advice = "loop over len(X), len(A) and X.shape[1], and compute with single numbers"
+    with explained("rbf_compiled", advice):
         result = loop(rows, some, 3.0, Z)
-    except IndexError as error:
-        raise AssertionError(
-            f"5 rows, 3 anchors, 4 numbers: {error}. Loop over len(X), len(A), X.shape[1]."
-        ) from None
     assert result is None, (
         f"{type(result).__name__} was returned, but nothing must be: write into the given Z."
     )
@@ -277,18 +279,18 @@ rbf_compiled(X[:200], A, eta2, Z)
 gap = np.abs(Z - RBF(100, divisor=6).fit(X).transform(X[:200])).max()
 assert gap < 1e-4, (
     f"on MNIST the largest difference from kernels.RBF is {gap:.3g}, but it must be below "
-    "0.0001: is the sum a float32 or float64, never an integer?"
+    "0.0001: is the sum a float32 or float64, and never an integer?"
 )
 print("rbf_compiled: correct, and agrees with kernels.RBF on MNIST")
 
 # %% [markdown]
 # ## 10.4 What the bandwidth does
 #
-# Too wide or too narrow: which is worse? Write `sweep(divisors)`. For each divisor fit
-# `RBF(100, divisor=...)` on X. Train `HMOH(32, random_state=0)` on the features of X and
-# `labels`. Return the list of the mAP values that `score(model, feature_map)` gives (given
-# below). **mAP** says how well codes find images of the same digit; 1 is perfect. With codes that
-# know nothing it is about .1 here, because there are ten digits.
+# Too wide or too narrow: which is worse? Write `sweep(divisors)`. For each divisor, fit `RBF(100,
+# divisor=...)` on X and train `HMOH(32, random_state=0)` on the features of X and `labels`. Return
+# the list of the mAP values computed by `score(model, feature_map)`, which is given below. **mAP**
+# measures how well codes find images of the same digit; 1 is perfect. Here, codes that know nothing
+# reach about 0.1, because there are ten digits.
 #
 # <details><summary>Hint</summary>
 #
@@ -349,9 +351,8 @@ assert gap < 0.01, (
 print(f"sweep: correct; divisor 1 gives {found[0]:.3f}, divisor 30 gives {found[1]:.3f}")
 
 # %% [markdown]
-# **Predict before you run.** With divisor 100 the kernel is so narrow that the *largest* feature
-# of a typical image is below 0.00001. Will the codes still find anything? And what about divisor
-# 100,000?
+# **Predict before you run.** With divisor 100, the kernel is so narrow that the *largest* feature
+# of a typical image is below 0.00001. Will the codes still find anything? And with divisor 100,000?
 
 # %%
 DIVISORS = [0.01, 0.1, 0.3, 1, 3, 6, 10, 30, 100, 1000, 100_000]
@@ -361,7 +362,7 @@ for divisor, value in zip(DIVISORS, scores, strict=True):
     feature_map = RBF(100, divisor=divisor).fit(X)
     Z = feature_map.transform(X)
     eta = feature_map.eta2_**0.5
-    typical = np.median(Z[100:].max(axis=1))  # of images that are no anchors
+    typical = np.median(Z[100:].max(axis=1))  # of images that are not anchors
     mean = Z[100:].mean()
     codes = HMOH(32, random_state=0).fit(Z, labels).transform(Z)
     n_codes = len(np.unique(codes[100:], axis=0))
@@ -376,7 +377,7 @@ axes.set(
     ylim=(0, 1),
 )
 
-# How much did the model learn from samples that are no anchors?
+# How much did the model learn from samples that are not anchors?
 for divisor in (6, 100):
     Z = RBF(100, divisor=divisor).fit_transform(X)
     bits = []
@@ -392,58 +393,60 @@ print(f"divisor 100,000: {zeros:.0%} of the features are exactly 0 in float32")
 # %% [markdown]
 # <details><summary>Answer</summary>
 #
-# Divisor 100 still works, though worse. A sign ignores a positive factor, so tiny features are no
-# problem for a code. They are one for learning. An update adds c z to the weights (exercise 3).
-# The anchors, which are the first samples, have a feature that is 1, and all others change the
-# weights by nearly nothing. So after 2,000 samples the model is nearly what it was after 100. With
-# divisor 100,000 the features are too small for float32. They are 0, all bits are -1, and every
-# image that is no anchor has the same code.
+# Divisor 100 still works, though less well. A sign ignores a positive factor, so tiny features are
+# no problem for a code. But they are a problem for learning, because an update adds c z to the
+# weights (exercise 3). The anchors, which are the first samples, have a feature that is 1, and all
+# other samples hardly change the weights. So after 2,000 samples the model is nearly what it was
+# after 100. With divisor 100,000, the features are too small for float32. They are 0, all bits are
+# -1, and every image that is not an anchor gets the same code.
 #
 # </details>
 #
 # Explain the curve in four or five sentences. What do the features of two different images look
-# like if the kernel is very wide? What is then hard for a perceptron, which has no constant term?
-# From which samples does it learn if the kernel is very narrow? Why is the best divisor between?
-# Would you trust this best divisor for other data, or for 1,000 anchors? (Graded by hand.)
+# like if the kernel is very wide? What does this make hard for a perceptron, which has no constant
+# term? From which samples does it learn if the kernel is very narrow? Why does the best divisor lie
+# in between? Would you trust this best divisor for other data, or for 1,000 anchors? (Graded by
+# hand.)
 
 # %% [markdown] answer width 2
 # <!-- ### BEGIN SOLUTION -->
-# If the kernel is very wide, all distances are small compared with η, so all features of all
-# images are near 1. Two images differ only in small deviations from the same constant vector. A
+# If the kernel is very wide, all distances are small compared with η, so all features of all images
+# are close to 1. Two images differ only in small deviations from the same constant vector. A
 # perceptron without a constant term first has to balance this large common part. After 2,000
 # samples it has not, and most images get nearly the same code. If the kernel is very narrow, only
-# the anchors themselves have features that are not tiny. The weights are what 100 samples taught,
-# and the other 1,900 are lost. Between the two, an image is near several anchors, so that their
-# features tell where it is and each sample changes the weights. The best divisor depends on how
-# near the anchors are: with 1,000 of them a narrower kernel can be better. For other data it must
-# be chosen again, on data that are not used for the final score.
+# the anchors themselves have features that are not tiny. The weights reflect what 100 samples
+# taught, and the other 1,900 are lost. Between the two, an image is close to several anchors, so
+# that its features tell where it is, and each sample changes the weights. The best divisor depends
+# on how close the anchors are: with 1,000 of them, a narrower kernel can be better. For other data
+# it must be chosen again, on data that are not used for the final score.
 # <!-- ### END SOLUTION -->
 
 # %% [markdown]
 # ## 10.5 A matrix product
 #
-# The three loops do n m p times a difference, a square and a sum, one after the other. Multiply
+# The three loops perform n m p times a difference, a square and a sum, one after another. Multiply
 # out instead:
 #
 # $$|x - a|^2 = |x|^2 - 2\,x \cdot a + |a|^2 .$$
 #
 # The squared lengths |x|² and |a|² need only (n + m) p operations. The products x·a of all pairs
-# are one matrix product `X @ A.T`. It does n m p multiplications as well. But libraries for it
-# work on blocks of both matrices that stay in the fastest memory of the processor, use each
-# number that they load many times, and do eight or more operations at once.
+# are one matrix product `X @ A.T`. It performs n m p multiplications as well. But libraries for
+# matrix products work on blocks of both matrices that stay in the processor's fastest memory, use
+# each loaded number many times, and do eight or more operations at once.
 #
-# Write `rbf_product(X, A, eta2)` by this formula, with the same result as `rbf`, float32. Use no
+# Write `rbf_product(X, A, eta2)` by this formula, with the same float32 result as `rbf`. Use no
 # loop over rows or anchors, and no array larger than (n, m) or than X.
 #
 # <details><summary>Hint 1</summary>
 #
-# `(X**2).sum(axis=1)` has the n squared lengths of the rows of X. As a column it is
-# `x_squared[:, None]`, which numpy adds to every column of an (n, m) array.
+# `(X**2).sum(axis=1)` gives the n squared lengths of the rows of X. Written as a column,
+# `x_squared[:, None]`, numpy adds it to every column of an (n, m) array.
 #
 # </details>
 # <details><summary>Hint 2</summary>
 #
-# `squared = x_squared[:, None] - 2 * (X @ A.T) + a_squared`, then `np.exp(-squared / (2 * eta2))`.
+# Give each of the three terms a shape that fits (n, m): a column for |x|², a row for |a|², and the
+# product as it is. If the result differs from `rbf`, compare |x - a|² for one pair, term by term.
 #
 # </details>
 
@@ -530,7 +533,7 @@ if gap > 1e-3:
     )
 per_row = (n_lines[1] - n_lines[0]) / 300
 assert per_row < 0.2, (
-    f"each row more takes {per_row:.0f} lines of Python more: use one product X @ A.T for "
+    f"each additional row takes {per_row:.0f} more lines of Python: use one product X @ A.T for "
     "all rows, no loop over rows."
 )
 whole = X[:400].nbytes
@@ -542,7 +545,8 @@ print(f"rbf_product: correct, with at most {peak / 1e6:.1f} MB of memory for 400
 
 # %% [markdown]
 # **Predict before you run.** How many times as fast as the compiled loop is the product, and how
-# many times as fast as the plain loop is the compiled one? Both do n m p multiplications.
+# many times as fast as the plain loop is the compiled one? All of them perform n m p
+# multiplications.
 
 
 # %%
@@ -570,18 +574,18 @@ print(f"product    {product * 1e3:8.1f} ms, {compiled / product:.0f} times as fa
 # %% [markdown]
 # <details><summary>Answer</summary>
 #
-# The plain loop already calls numpy for the 784 numbers of a pair, so compiling gains less than
-# in exercise 3. The product gains much more, though it computes the same number of
-# multiplications. Part of it is that the compiler may not change the order of a sum of floats,
-# which keeps the loop from using vector registers. (`kernels.py` allows it: see `compiled` there.
-# For up to 16 rows it uses the loop, because the product has to prepare its anchors first.)
+# The plain loop already calls numpy for the 784 numbers of a pair, so compiling gains less than in
+# exercise 3. The product gains much more, although it performs the same number of multiplications.
+# One reason is that the compiler may not change the order of a sum of floats, which keeps the loop
+# from using vector registers. (`kernels.py` allows it: see `compiled` there. For up to 16 rows it
+# uses the loop, because the product has to prepare its anchors first.)
 #
 # </details>
 #
 # ## 10.6 What can go wrong
 #
-# Distances do not change if the same number is added to all pixels, of images and anchors. So the
-# features must not change.
+# Adding the same number to all pixels, of images and anchors alike, does not change distances. So
+# the features must not change.
 #
 # **Predict before you run.** We add 10, 100 and 1,000. float32 has about seven digits. Whose
 # features change: those of the compiled loop, or those of the product? Can a feature be above 1?
@@ -604,26 +608,26 @@ for shift in (0, 10, 100, 1000):
 # <details><summary>Answer</summary>
 #
 # The product. With 1,000 added, |x|² is about 784 million, and float32 numbers of this size are
-# 64 apart. The squared distances of digits are about 100. So the difference of the large numbers
-# is nearly only rounding (**cancellation**), and it can even be negative: then a feature is above
-# 1. The loop subtracts first, when the numbers still have their digits. (If your product is right
-# in all lines, you have already found the repair.)
+# 64 apart, while the squared distances between digits are about 100. So the difference of the
+# large numbers is almost pure rounding error (**cancellation**), and it can even be negative,
+# which makes a feature exceed 1. The loop subtracts first, while the numbers still have their
+# digits. (If your product is correct in all lines, you have already found the repair.)
 #
 # </details>
 #
-# Write `rbf_stable(X, A, eta2)`: still one matrix product in float32, but right for all of these
+# Write `rbf_stable(X, A, eta2)`: still one matrix product in float32, but correct for all of these
 # shifts, and never above 1.
 #
 # <details><summary>Hint 1</summary>
 #
-# Distances do not change when the origin moves. Where should the origin be, so that rows and
-# anchors are short?
+# Moving the origin does not change distances. Where should the origin be, so that rows and anchors
+# are short vectors?
 #
 # </details>
 # <details><summary>Hint 2</summary>
 #
-# Subtract `A.mean(axis=0)` from X and from A first. After the formula, `np.maximum(squared, 0)`
-# removes what rounding has made negative.
+# The mean of the anchors is a good origin, for X and for A. After the formula, `np.maximum(squared,
+# 0)` removes what rounding has made negative.
 #
 # </details>
 
@@ -681,17 +685,17 @@ with switched_off(globals(), "kernels.RBF"):
     n_lines = [lines_run(rbf_stable, X[:n], A, eta2) for n in (100, 400)]
 per_row = (n_lines[1] - n_lines[0]) / 300
 assert per_row < 0.2, (
-    f"each row more takes {per_row:.0f} lines of Python more: use one product for all rows."
+    f"each additional row takes {per_row:.0f} more lines of Python: use one product for all rows."
 )
 print("rbf_stable: right with 0, 100 and 1,000 added to each pixel, and never above 1")
 
 # %% [markdown]
 # ## 10.7 Very wide is linear (optional, hard)
 #
-# Let η be much larger than all distances. Use exp(-ε) ≈ 1 - ε for small ε, and the formula of
-# 10.5. Show that then every hash function w·z is, up to small terms, a **linear function of x**
-# plus a constant plus a multiple of |x|². So a wide kernel turns back into linear hashing. Why
-# does it score so much worse than linear hashing in 10.4 all the same? (No points.)
+# Let η be much larger than all distances. Use exp(-ε) ≈ 1 - ε for small ε, and the formula of 10.5.
+# Show that every hash function w·z is then, up to small terms, a **linear function of x** plus a
+# constant plus a multiple of |x|². So a very wide kernel amounts to linear hashing. Why does it
+# still score so much worse in 10.4 than linear hashing would? (No points.)
 #
 # <details><summary>Answer</summary>
 #
@@ -699,9 +703,9 @@ print("rbf_stable: right with 0, 100 and 1,000 added to each pixel, and never ab
 # |x|² Σ w_j / (2η²), plus x · (Σ w_j a_j) / η². The vector Σ w_j a_j can be any combination of
 # anchors, so all linear functions in their span are possible. But the part that depends on x is
 # smaller than the constant part by the factor |x|²/η². A perceptron starts at 0 and changes w by
-# multiples of z, which is nearly the same vector for all images. It needs very many steps before
-# the common part cancels and the small part decides. `RBF(center=True)` subtracts the mean
-# feature, which removes the common part from the start.
+# multiples of z, which is nearly the same vector for all images. It takes very many steps until the
+# common part cancels and the small part decides. `RBF(center=True)` subtracts the mean feature,
+# which removes the common part from the start.
 #
 # </details>
 #

@@ -1,28 +1,28 @@
 # %% [markdown]
 # # Exercise 11: Drift and forgetting
 #
-# **You will learn** to measure a model on a stream without deceiving yourself (test, then train),
-# what an average of everything does when the data change, to write an average that forgets, to
-# choose how fast it forgets from past data only, and what forgetting costs when nothing changes.
+# **You will learn** how to measure a model on a stream without deceiving yourself (test, then
+# train), what an average of everything does when the data change, how to write an average that
+# forgets and choose its speed from past data only, and what forgetting costs when nothing changes.
 #
 # **Time:** 50 to 60 minutes. **Points:** 10.
 #
 # **Before you start:** exercises 3 and 4 (the perceptron and the average of its states); the
 # geometric series.
 #
-# **In the paper:** Sec. 3.7 weighs all states of the stream equally. It has no experiment with
-# data that change. `notebooks/14_live.ipynb` of this clone has several.
+# **In the paper:** Sec. 3.7 weights all states of the stream equally. The paper has no experiment
+# with data that change; `notebooks/14_live.ipynb` has several.
 
 # %%
 import sys
 from importlib.util import find_spec
 
-sys.path.insert(0, "../../..")  # the modules are in the folder of the clone
+sys.path.insert(0, "../../..")  # the modules are three folders up
 for name in ("numba", "hmoh", "study"):
     if find_spec(name) is None:
         raise ImportError(
-            f"{name} is not found: start JupyterLab with `make lab` and keep this notebook "
-            "three folders below the clone, or set PYTHONPATH to the clone's folder."
+            f"{name} is not found: start JupyterLab as README.md says (`make lab` in a clone), "
+            "and keep this notebook three folders below hmoh.py, or set PYTHONPATH to that folder."
         )
 
 import matplotlib.pyplot as plt
@@ -31,7 +31,9 @@ import numpy as np
 from hmoh import HMOH
 from kernels import RBF
 from study import datasets, live, plots
+from study.exercises import show_unanswered
 
+show_unanswered()
 plots.use_style()
 N_SAMPLES = 12_000
 HALF = N_SAMPLES // 2
@@ -73,24 +75,25 @@ for name, (X, y) in streams.items():
 # ## 11.1 Test, then train
 #
 # How good is a model *during* a stream? The fair answer uses each sample twice: first to test the
-# model that has **not** seen it, then to train it. This is called **prequential** accuracy.
-# Samples arrive in blocks of `block`; the last block may be shorter.
+# model, which has **not** seen it, then to train the model. This gives the **prequential**
+# accuracy. Samples arrive in blocks of `block`; the last block may be shorter.
 #
-# `Classifier` above has two methods: `predict(X)` returns a class for each sample, and
-# `learn(X, y)` learns from samples. Write `prequential(model, X, y, block)`. Learn the first
-# block, because a model that has learned nothing cannot predict. Then, for each further block,
-# predict it and learn it. Return an array with the accuracy (share of right classes) of each
-# block but the first.
+# `Classifier` above has two methods: `predict(X)` returns a class for each sample, and `learn(X,
+# y)` learns from samples. Write `prequential(model, X, y, block)`. Learn the first block without
+# testing, because a model that has learned nothing cannot predict. Then predict each further block
+# before learning it. Return an array with the accuracy (share of correct classes) of each block but
+# the first.
 #
 # <details><summary>Hint 1</summary>
 #
-# `for start in range(0, len(X), block):` with the rows `X[start : start + block]`. A slice may go
-# beyond the end, so the short last block needs nothing special.
+# Loop with `for start in range(0, len(X), block):` and take the rows `X[start : start + block]`. A
+# slice may extend beyond the end, so the short last block needs no special treatment.
 #
 # </details>
 # <details><summary>Hint 2</summary>
 #
-# If `start > 0`: append `np.mean(model.predict(...) == y[...])`. Then, in any case, `model.learn`.
+# Only if `start > 0`, predict the block and append the share of correct answers. Then call
+# `model.learn` in any case.
 #
 # </details>
 
@@ -153,7 +156,7 @@ assert spy.learned[:20] == list(range(20)), (
     "and in order: learn every block once, right after it is predicted."
 )
 assert isinstance(found, (list, tuple, np.ndarray)) and np.shape(found) == (4,), (
-    f"4 accuracies are needed, one for each block but the first, but this came: {found!r}."
+    f"prequential returns {found!r}, but 4 accuracies are needed: one for each block but the first."
 )
 need = [2 / 5, 1 / 5, 0, 1 / 3]
 reason = "the share of right answers within each block"
@@ -162,16 +165,16 @@ if np.allclose(found, 1 - np.array(need)):
 elif np.allclose(found[:3], need[:3]):
     reason = "the last block has 3 samples, so divide by 3"
 assert np.allclose(found, need), (
-    f"the accuracies are {np.round(found, 3).tolist()}, but always answering 0 has "
+    f"the accuracies are {np.round(found, 3).tolist()}, but always answering 0 gives "
     f"{np.round(need, 3).tolist()}: {reason}."
 )
 print("prequential: tests before it trains, every block but the first")
 
 # %% [markdown]
-# **Predict before you run.** In the middle of the second stream all ten classes move to new
+# **Predict before you run.** In the middle of the second stream, all ten classes move to new
 # places. The model is HMOH as in the paper: its weights are the average of *all* states. How long
-# after the move does it take to be as good as before? As long as it took at the start (one or two
-# blocks), or longer? (The stream goes on for 6,000 samples, or 30 blocks.)
+# after the move does it take to be as good as before: as long as at the start (one or two blocks),
+# or longer? (The stream continues for 6,000 samples, or 30 blocks.)
 
 # %%
 curves = {}
@@ -202,34 +205,34 @@ for name, values in curves.items():
 # <details><summary>Answer</summary>
 #
 # Much longer: after 6,000 samples it is still far from where it was. The perceptron itself learns
-# the new places as fast as the old ones. But the average holds 6,000 states of the old places.
-# Until as many new states are in, the old ones have the majority.
+# the new places as fast as the old ones. But the average contains 6,000 states of the old places,
+# and until as many new states have arrived, the old ones are in the majority.
 #
 # </details>
 #
 # ## 11.2 An average that forgets
 #
-# Let w_t be the weights after step t (one sample is one step). The average of all states can be
-# kept up to date without the old states: a_t = a_(t-1) + (w_t - a_(t-1)) / t. The new state counts
+# Let w_t be the weights after step t (one sample is one step). We can update the average of all
+# states without storing the old ones: a_t = a_(t-1) + (w_t - a_(t-1)) / t. The new state counts
 # 1/t, less and less. An average that forgets lets it count at least 1/n:
 #
 # $$a_t = a_{t-1} + \frac{w_t - a_{t-1}}{\min(t, n)} .$$
 #
-# The number n is the **memory**. Up to step n this is the average of all states. After that,
-# every step multiplies what the old states count by 1 - 1/n.
+# The number n is the **memory**. Up to step n, this is the average of all states. After that, every
+# step multiplies the weight of the old states by 1 - 1/n.
 #
-# Write `weights_of_steps(T, n)`: the T numbers with which the states w_1 .. w_T count in a_T. For
-# n = None nothing is forgotten.
+# Write `weights_of_steps(T, n)`: the T weights of the states w_1 .. w_T in a_T. For n = None,
+# nothing is forgotten.
 #
 # <details><summary>Hint 1</summary>
 #
-# Follow the formula: begin with T zeros. At step t all numbers are multiplied by 1 - 1/k, and then
-# the number of step t becomes 1/k, where k = min(t, n).
+# Follow the formula, starting with T zeros. Step t multiplies all numbers by 1 - 1/k and then sets
+# the number of step t to 1/k, where k = min(t, n).
 #
 # </details>
 # <details><summary>Hint 2</summary>
 #
-# They always add up to 1. For T = 3 and n = 2 they are 1/4, 1/4, 1/2.
+# The weights always add up to 1. For T = 3 and n = 2 they are 1/4, 1/4, 1/2.
 #
 # </details>
 
@@ -305,13 +308,14 @@ for n in (None, 4000, 1000, 250):
 #
 # <details><summary>Hint 1</summary>
 #
-# For sample z with target c, `wrong = (W @ z > 0) != (c > 0)` has a truth value for each bit, and
-# `W[wrong] += np.outer(c[wrong], z)` is the update.
+# The perceptron is that of exercise 3: loop over samples and bits, or take all bits of a sample at
+# once with `W @ z`. A truth value for each bit says which rows of W to change.
 #
 # </details>
 # <details><summary>Hint 2</summary>
 #
-# With `t` counted from 1: `average += (W - average) / k`, where k is t, or min(t, memory).
+# The average is a second array of the shape of W. Let t count the samples from 1. Where in the loop
+# does the line of 11.2 belong, if it must run for every sample, after the update?
 #
 # </details>
 
@@ -377,8 +381,8 @@ print("forgetting_average: agrees with HMOH(memory=None) and HMOH(memory=300)")
 # %% [markdown]
 # `HMOH(memory=n)` is this average, computed lazily as in exercise 4. From here on we use it.
 #
-# **Predict before you run.** Five memories: all, 4,000, 1,000, 250 and 60. Which is the best while
-# nothing changes, and which after the move? Is there one that is the best in both?
+# **Predict before you run.** We compare five memories: all, 4,000, 1,000, 250 and 60. Which is best
+# while nothing changes, and which after the move? Is one of them best in both?
 
 # %%
 MEMORIES = [None, 4000, 1000, 250, 60]
@@ -404,20 +408,20 @@ for i, n in enumerate(MEMORIES):
 # %% [markdown]
 # <details><summary>Answer</summary>
 #
-# While nothing changes, the longer the memory the better: each state is noisy, and the average of
-# many states has less noise. Right after the move a short memory is the best, and later a medium
-# one. No memory is the best everywhere, and on a real stream nobody says when the move comes.
+# While nothing changes, the longer the memory, the better, because each state is noisy and
+# averaging many states reduces the noise. Right after the move a short memory is best, and later a
+# medium one. No memory is best everywhere, and on a real stream nobody announces the move.
 #
 # </details>
 #
 # ## 11.4 Choose from the past
 #
-# All five models can learn side by side, so one can switch between them. When block b arrives, we
-# know the accuracies of the blocks **before** b, and nothing else. Write
-# `choose(accuracy, window)`. `accuracy` is an array (memories, blocks) as `measure` returns it.
-# Return an integer array with a choice for each block: the row with the largest mean accuracy
-# over the last `window` blocks **before** it (or over as many as there are). Ties go to the first
-# row, which has the longest memory. Choose row 0 for the first block, which has no past.
+# All five models can learn side by side, so we can switch between them. When block b arrives, we
+# know the accuracies of the blocks **before** b, and nothing else. Write `choose(accuracy,
+# window)`. `accuracy` is an array (memories, blocks) as `measure` returns it. Return an integer
+# array with a choice for each block: the row with the largest mean accuracy over the last `window`
+# blocks **before** it (or over as many as there are). Ties go to the first row, which has the
+# longest memory. Choose row 0 for the first block, which has no past.
 #
 # <details><summary>Hint 1</summary>
 #
@@ -426,8 +430,8 @@ for i, n in enumerate(MEMORIES):
 # </details>
 # <details><summary>Hint 2</summary>
 #
-# `argmax` returns the first of equal values. The mean of an empty slice is not a number, so treat
-# b = 0 apart.
+# `argmax` returns the first of equal values. The mean of an empty slice is not a number, so treat b
+# = 0 separately.
 #
 # </details>
 
@@ -486,12 +490,12 @@ assert short == [0, 0, 1, 1, 1] and whole == [0, 0, 0, 0, 1], (
 print("choose: uses the past only, and ties go to the longest memory")
 
 # %% [markdown]
-# Now the whole comparison. Two streams are real: 6,000 digits of MNIST, shuffled, and the same
-# number of digits where 5 to 9 come only in the second half. Their features are those of
-# exercise 10, with 100 anchors from the first images.
+# Now the whole comparison. We add two real streams: 6,000 digits of MNIST, shuffled, and as many
+# digits of which 5 to 9 come only in the second half. Their features are those of exercise 10, with
+# 100 anchors from the first images.
 #
-# **Predict before you run.** What does a memory of 1,000 or 250 cost on the shuffled MNIST stream,
-# compared with the average of all? As much as on the first stream, where nothing changes?
+# **Predict before you run.** Compared with the average of all, what does a memory of 1,000 or 250
+# cost on the shuffled MNIST stream? As much as on the first stream, where nothing changes?
 
 # %%
 mnist = datasets.load("mnist")
@@ -520,43 +524,43 @@ for name, accuracy in found.items():
 # %% [markdown]
 # <details><summary>Answer</summary>
 #
-# On MNIST a memory of 250 costs nothing, and it even gains a little. With a kernel the digits are
-# separated well, so the states are hardly noisy, and the early states, which knew little, are
+# On MNIST, a memory of 250 costs nothing and even gains a little. With a kernel, the digits are
+# well separated, so the states are hardly noisy, and the early states, which knew little, are
 # better forgotten. What forgetting costs depends on the noise. (A memory of 1 is the last state
-# alone. Exercise 4 shows what that costs on MNIST.) The last lines of the table are no fair score:
-# they choose with the answer in hand.
+# alone. Exercise 4 shows what that costs on MNIST.) The last lines of the table are not a fair
+# score, because they choose with the answer in hand.
 #
 # </details>
 #
 # ## 11.5 In your words
 #
 # Answer in five or six sentences. (a) The data change after T/2 of T steps. How many steps does it
-# take until the new states have half of the weight: for the average of all, and for memory n? Use
+# take until the new states carry half of the weight, for the average of all and for memory n? Use
 # (1 - 1/n)^n ≈ 1/e. (b) What does forgetting cost where nothing changes, on which of the streams,
-# and why? (c) Is the choice from the past as good as the best fixed memory, and why is it not
-# fair to report the best of five memories after the fact? (Graded by hand.)
+# and why? (c) Is the choice from the past as good as the best fixed memory, and why is it unfair to
+# report the best of five memories after the fact? (Graded by hand.)
 
 # %% [markdown] answer words 2
 # <!-- ### BEGIN SOLUTION -->
-# (a) The average of all needs as many new states as there are old ones, T/2. With memory n the old
-# states count (1 - 1/n)^j ≈ exp(-j/n) after j more steps, which is one half after j = n ln 2 ≈
-# 0.7 n, however long the stream was before. (b) On the noisy stream accuracy falls with the memory
-# all the way: the average of few states keeps more of their noise. On shuffled MNIST the states
-# agree, and forgetting costs nothing down to some hundred states. (c) On each stream the choice
-# is near the best fixed memory, or above it, because it can change on the way. It is late by a few
-# blocks after a change, and wrong by chance where two memories are nearly equal. The best of five
-# after the fact was found with the labels it is judged by. It is the largest of five noisy
-# numbers, and at the time nobody could have known which one to use.
+# (a) The average of all needs as many new states as there are old ones, T/2. With memory n, the old
+# states count (1 - 1/n)^j ≈ exp(-j/n) after j more steps, which is one half after j = n ln 2 ≈ 0.7
+# n, however long the stream was before. (b) On the noisy stream, every shorter memory lowers
+# accuracy, because the average of few states keeps more of their noise. On shuffled MNIST the
+# states agree, and forgetting costs nothing down to a few hundred states. (c) On each stream, the
+# choice is close to the best fixed memory or above it, because it can change on the way. It lags by
+# a few blocks after a change, and it is wrong by chance where two memories are nearly equal. The
+# best of five after the fact was found with the labels it is judged by. It is the largest of five
+# noisy numbers, and at the time nobody could have known which one to use.
 # <!-- ### END SOLUTION -->
 
 # %% [markdown]
 # ## 11.6 Classes that never come back (optional, hard)
 #
-# Prequential accuracy looks at what arrives *now*. Make a stream in which two digits arrive at a
-# time and never come back: `live.joining(mnist, 0, 6000, groups, stay=False)` with five groups of
+# Prequential accuracy looks only at what arrives *now*. Make a stream in which two digits at a time
+# arrive and never come back: `live.joining(mnist, 0, 6000, groups, stay=False)` with five groups of
 # two digits. Measure two things for each memory: the prequential accuracy, and at the end the
 # accuracy on images of **all** ten digits (`arrivals.Q` and `arrivals.q`, mapped as before). Which
-# memory does `choose` take at the end? Is that what a search engine needs? (No points.)
+# memory does `choose` pick at the end? Is that what a search engine needs? (No points.)
 #
 # <details><summary>Hint</summary>
 #
@@ -567,15 +571,15 @@ for name, accuracy in found.items():
 # </details>
 # <details><summary>Answer</summary>
 #
-# `choose` takes the shortest memory. It is the best on the two digits that arrive, and among the
-# worst on all ten: it has forgotten the digits of before. The longest memories are the other way
-# round. Both numbers are right, and they answer different questions. If a search may ask for
+# `choose` picks the shortest memory. It is best on the two digits that arrive now, and among the
+# worst on all ten, because it has forgotten the earlier digits. The longest memories do the
+# opposite. Both numbers are correct, and they answer different questions. If a search may ask for
 # anything that ever arrived, the queries must be drawn from all of it.
 #
 # </details>
 #
 # **What you now have.** `HMOH(memory=n)` in a few lines, and a way to choose n from the past. The
-# library leaves the choice to you: it advises one number for streams that may change,
-# `memory=3000`. `notebooks/14_live.ipynb` measures this number on all shipped data sets, and writes
-# your `choose` in ten lines for those whom no single number suits: several memories learn side by
-# side, and the one with the fewest wrong bits lately is asked.
+# library leaves the choice to you, and recommends one number for streams that may change,
+# `memory=3000`. `notebooks/14_live.ipynb` measures this number on all shipped data sets. For
+# streams that no single number suits, it writes your `choose` in ten lines: several memories learn
+# side by side, and the one that recently had the fewest wrong bits answers.
