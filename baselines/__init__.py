@@ -21,7 +21,7 @@ of the stream, not with samples of the whole database, and its trigger has one m
 Ours: everything else, such as `OSH(loss="hinge")`. It is chosen by parameters only.
 
 >>> METHODS["LSH"]("mnist", n_bits=32, random_state=0)
-LSH(n_bits=32, feature_map=UnitLength(), warmup=None, random_state=0)
+LSH(n_bits=32, feature_map=UnitLength(n_warmup=1000), warmup=None, random_state=0)
 >>> METHODS_AS_PUBLISHED["MIHash"]("mnist", n_bits=32).gradient
 'published'
 >>> sorted(METHODS)
