@@ -135,9 +135,19 @@ def test_targets_are_those_of_the_file_also_where_numpy_draws_others(multi, tmp_
 
 # Where these say "works", the array may have another form.
 FREE = {"head", "X", "y", "model/labels", "model/counts"}
-DAMAGED = ["mid-batch", "known strings", "multi aligned", "growing", "list", "rbf", "shift"]
+DAMAGED = [
+    "mid-batch",
+    "known strings",
+    "multi aligned",
+    "growing",
+    "list",
+    "rbf",
+    "shift",
+    "balanced",
+]
 
 
+@pytest.mark.filterwarnings("ignore:the mean makes up")
 @pytest.mark.parametrize("n", [2, 33])
 @pytest.mark.parametrize("name", DAMAGED)
 def test_every_damaged_array_is_refused_or_leaves_a_model_that_works(
