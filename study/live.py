@@ -1,8 +1,8 @@
-"""Use online hashing as it is meant: items are encoded when they arrive, and queries come between.
+"""Use online hashing as it is meant: items are encoded on arrival, and queries come in between.
 
-A `Stream` has the arrivals in order, and the queries that are asked at each time. `follow` feeds it
-to a model. It keeps the codes that were made on arrival (stale codes), compares them with codes of
-everything made anew, and tries a rule that says when to encode everything anew.
+A `Stream` holds the arrivals in order, and the queries that are asked at each time. `follow` feeds
+it to a model. It keeps the codes that were made on arrival (stale codes), compares them with fresh
+codes of the current model, and tries a rule that says when to re-encode everything.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import itertools
 import json
 import math
 import os
+import sys
 import time
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ProcessPoolExecutor
@@ -31,10 +32,10 @@ from study.evaluation import headline, mean_ap
 from study.records import plain
 from study.training import new_model
 
-__all__ = ["STREAMS", "Stream", "call_times", "changed_bits", "follow", "groups_of"]
-__all__ += ["joining", "mapped", "run", "run_all", "score", "shuffled", "turned"]
+__all__ = ["STREAMS", "Stream", "call_times", "changed_bits", "follow", "groups_of", "joining"]
+__all__ += ["mapped", "root_weights", "run", "run_all", "score", "shuffled", "turned"]
 
-# The rule: encode everything anew when this share of the bits of a sample of the database differs.
+# The rule: re-encode everything when this share of the bits of a sample of the database differs.
 THRESHOLD = 0.03
 SAMPLE = 1000
 # Arrivals that are learned together, and then encoded. They stand for single arrivals.
@@ -89,11 +90,17 @@ def groups_of(classes: Sequence, sizes: Iterable[int], seed: int | None = None) 
 
 
 def joining(
-    data: Dataset, seed: int, n: int, groups: Sequence[np.ndarray], stay: bool = True
+    data: Dataset,
+    seed: int,
+    n: int,
+    groups: Sequence[np.ndarray],
+    stay: bool = True,
+    rare: Sequence = (),
+    ratio: float = 1.0,
 ) -> Stream:
     """Return a stream in equal phases; in each phase a group of classes arrives for the first time.
 
-    All classes that are present arrive equally often, in random order.
+    The classes that are present arrive in random order, and equally often unless they are rare.
 
     Parameters
     ----------
@@ -105,6 +112,9 @@ def joining(
     groups : list of arrays of labels
     stay : bool
         The classes of earlier groups go on. Otherwise only the newest group arrives.
+    rare : array of labels
+        Classes that arrive ``ratio`` times less often than the others.
+    ratio : float
     """
     rng = np.random.default_rng(seed)
     parts = datasets.split(data, seed)
@@ -117,7 +127,9 @@ def joining(
     for number, (start, stop) in enumerate(itertools.pairwise(bounds.tolist())):
         known = np.concatenate(groups[: number + 1])
         present = known if stay else groups[number]
-        for label in rng.choice(present, stop - start).tolist():
+        odds = np.where(np.isin(present, rare), 1 / ratio, 1.0) if len(rare) else None
+        shares = None if odds is None else odds / odds.sum()
+        for label in rng.choice(present, stop - start, p=shares).tolist():
             if not left[label]:
                 raise ValueError(
                     f"{data.name} has too few rows of class {label} for a stream of {n}; lower n."
@@ -143,11 +155,11 @@ def shuffled(data: Dataset, seed: int, n: int) -> Stream:
 
 
 def turned(data: Dataset, seed: int, n: int) -> Stream:
-    """Return a stream whose second half has all images turned by 90 degrees, queries too."""
+    """Return a stream in whose second half all images are turned by 90 degrees, queries too."""
     side = math.isqrt(data.features.shape[1])
     if side**2 != data.features.shape[1]:
         raise ValueError(
-            f"rows of {data.features.shape[1]} features are no square images; pass mnist."
+            f"rows of {data.features.shape[1]} features are not square images; pass mnist."
         )
 
     def turn(X: np.ndarray) -> np.ndarray:
@@ -179,6 +191,21 @@ STREAMS: dict[str, Callable[[Dataset, int, int], Stream]] = {
 }
 
 
+def root_weights(y: np.ndarray) -> np.ndarray:
+    """Return the square root of N / (L n_j), a milder form of ``class_weight="balanced"``.
+
+    n_j counts the samples of the class up to and including this one, the N-th, when L classes have
+    been seen.
+
+    >>> root_weights(np.array([7, 7, 7, 9])).round(2)
+    array([1.  , 1.  , 1.  , 1.41])
+    """
+    is_of_class = y[:, None] == np.unique(y)
+    counts = is_of_class.cumsum(axis=0)
+    n_classes = (counts > 0).sum(axis=1)
+    return np.sqrt(np.arange(1, len(y) + 1) / (n_classes * counts[is_of_class]))
+
+
 def mapped(
     model: OnlineHasher, stream: Stream, first: np.ndarray | None = None
 ) -> tuple[OnlineHasher, Stream]:
@@ -208,7 +235,8 @@ def mapped(
             X = part.transform(X)
         return X
 
-    found = stream._replace(X=through(stream.X), Q=through(stream.Q), n_warmup=n_warmup)
+    X, Q, spare = map(through, (stream.X, stream.Q, stream.spare))
+    found = stream._replace(X=X, Q=Q, spare=spare, n_warmup=n_warmup)
     return copy.deepcopy(model).set_params(feature_map=None), found
 
 
@@ -253,7 +281,7 @@ def follow(
         Search after so many arrivals.
     check : int
         Apply the rule after so many arrivals: compare the codes of 1,000 random items with those
-        that the model would give them now, and encode everything anew if 3 % of the bits differ.
+        that the model would give them now, and re-encode everything if 3 % of the bits differ.
     target_sets : int
         A control. The stream is cut into so many equal parts, and in each of them every class gets
         a new target: the model learns from other labels. Searches know the true labels.
@@ -263,10 +291,10 @@ def follow(
     Returns
     -------
     dict
-        Lists with a value for each search: "samples" arrived, the mAP "stale" (codes as they were
-        made on arrival), "anew" (everything encoded by the model of that time) and "rule", and
-        "changed", the share of bits in which stale codes and those made anew differ. A value is nan
-        while the model cannot encode. "reencoded" counts how often the rule encoded everything,
+        Lists with a value for each search: "samples" arrived, the mAP of "stale" codes (made on
+        arrival), of "fresh" ones (everything re-encoded by the current model) and by the "rule",
+        and "changed", the share of bits in which stale and fresh codes differ. A value is nan while
+        the model cannot encode. "reencoded" counts how often the rule re-encoded everything,
         "checks" how often it could have.
     """
     n = len(stream.X)
@@ -275,7 +303,7 @@ def follow(
     labels = stream.y + step * (np.arange(n) * target_sets // n)
     stale = np.zeros((n, -(-model.n_bits // 8)), np.uint8)
     ruled = stale.copy()
-    names = ("samples", "stale", "anew", "rule", "changed")
+    names = ("samples", "stale", "fresh", "rule", "changed")
     curves: dict = {name: [] for name in names}
     reencoded = checks = n_coded = 0
     for start in range(0, n, BLOCK):
@@ -296,10 +324,10 @@ def follow(
         if stop % every == 0:
             values = [math.nan] * 4
             if n_coded:
-                anew = model.transform(stream.X[:stop])
-                kinds = (stale[:stop], anew, ruled[:stop])
+                fresh = model.transform(stream.X[:stop])
+                kinds = (stale[:stop], fresh, ruled[:stop])
                 values = [score(model, codes, stream, stop) for codes in kinds]
-                values.append(changed_bits(stale[:stop], anew, model.n_bits))
+                values.append(changed_bits(stale[:stop], fresh, model.n_bits))
             for name, value in zip(names, [stop, *values], strict=True):
                 curves[name].append(value)
     return {**curves, "reencoded": reencoded, "checks": checks}
@@ -320,7 +348,7 @@ _mapped_streams: dict[tuple, Stream] = {}
 
 
 def _mapped_stream(model: OnlineHasher, *case) -> Stream:
-    """Return a mapped stream; models of one class with the same maps and warm-up share it."""
+    """Return a mapped stream, which models of one class with the same maps and warm-up share."""
     maps = json.dumps(plain(model.feature_map))
     key = (*case, type(model), model.warmup, maps)
     if key not in _mapped_streams:
@@ -341,10 +369,10 @@ def run(
     n_bits: int = 32,
     **options,
 ) -> dict:
-    """Return the record of a method with the paper's parameters, on one of `STREAMS`.
+    """Return the record of a method with the paper's parameters on one of `STREAMS`.
 
-    ``label`` is the name in tables, by default the method. ``params`` are other parameters of the
-    model. The stream has n arrivals. The other options are of `follow`.
+    ``label`` is the name in tables, by default the method. ``params`` replace parameters of the
+    model. The stream has n arrivals. The other options are those of `follow`.
     """
     role = _data(dataset).role
     model = new_model(method, role, n_bits, seed, params)
@@ -359,7 +387,7 @@ def run(
 
 def run_all(jobs: list[dict], n_workers: int = 1) -> list[dict]:
     """Return the records of `run` with these arguments, in order, made by so many processes."""
-    bar = {"total": len(jobs), "leave": False}
+    bar = {"total": len(jobs), "leave": False, "file": sys.stdout}
     if n_workers == 1:
         return [run(**job) for job in tqdm(jobs, **bar)]
     # The new processes read these variables: one core for each of them.

@@ -7,6 +7,7 @@ from baselines import HCOH, LSH
 from hmoh import HMOH
 from kernels import RBF, UnitLength
 from metrics import mean_average_precision
+from ridge import HadamardRidge
 from study import live
 from study.datasets import Dataset, split
 
@@ -66,6 +67,28 @@ def test_all_classes_that_are_present_arrive_equally_often():
     assert np.abs(late - 500).max() < 4 * np.sqrt(2000 * 0.25 * 0.75)
 
 
+def test_rare_classes_arrive_so_many_times_less_often():
+    data = small(n=12_000)
+    stream = live.joining(data, 0, 4000, [data.classes], rare=[1, 3], ratio=9)
+    assert set(stream.queries(4000)[1]) == set(data.classes)
+    n_rare = np.isin(stream.y, [1, 3]).sum()
+    # Four standard deviations of a binomial count.
+    assert abs(n_rare - 400) < 4 * np.sqrt(4000 * 0.1 * 0.9)
+
+
+@pytest.mark.parametrize("learner", [HMOH, HadamardRidge])
+def test_balanced_weights_are_the_squares_of_the_root_weights_up_to_ten(learner):
+    data = small(spread=1.0)
+    stream = live.joining(data, 0, 500, [data.classes], rare=[0, 2], ratio=30)
+    weights = live.root_weights(stream.y) ** 2
+    assert 1 < (weights > 10).sum() < 20
+    balanced = learner(16, class_weight="balanced", random_state=0)
+    weighted = learner(16, random_state=0)
+    balanced.partial_fit(stream.X, stream.y)
+    weighted.partial_fit(stream.X, stream.y, sample_weight=np.minimum(weights, 10))
+    assert np.allclose(balanced.weights_, weighted.weights_, rtol=1e-5)
+
+
 def test_a_stream_that_is_too_long_is_an_error():
     data = small()
     with pytest.raises(ValueError, match=r"too few rows of class 2 .* 1000; lower n"):
@@ -100,7 +123,7 @@ def test_images_turn_in_the_middle_and_queries_with_them():
 
 
 def test_only_square_images_can_turn():
-    with pytest.raises(ValueError, match="rows of 8 features are no square images"):
+    with pytest.raises(ValueError, match="rows of 8 features are not square images"):
         live.turned(small(d=8), 0, 100)
 
 
@@ -122,7 +145,8 @@ def test_a_map_can_be_fitted_on_other_rows():
     # The first anchor is the first spare row, so its own feature is 1.
     anchors = RBF(50).fit(stream.spare)
     assert found.n_warmup == 0
-    assert np.array_equal(found.X, anchors.transform(stream.X))
+    for name in ("X", "Q", "spare"):
+        assert np.array_equal(getattr(found, name), anchors.transform(getattr(stream, name)))
 
 
 # ---- one run -------------------------------------------------------------------------
@@ -151,7 +175,7 @@ def test_codes_are_made_on_arrival_and_stay():
         twin.partial_fit(stream.X[block], stream.y[block])
     codes = np.concatenate(codes)
     queries = twin.transform(stream.Q)
-    for name, database in (("stale", codes), ("anew", twin.transform(stream.X))):
+    for name, database in (("stale", codes), ("fresh", twin.transform(stream.X))):
         score = mean_average_precision(queries, database, stream.q, stream.y)
         assert found[name][-1] == pytest.approx(score)
     differ = bits(codes, 16) != bits(twin.transform(stream.X), 16)
@@ -163,12 +187,12 @@ def test_codes_are_made_on_arrival_and_stay():
 def test_hash_functions_that_never_change_lose_nothing():
     stream = live.shuffled(small(), 0, 600)
     found = live.follow(LSH(16, random_state=0), stream, every=300, check=100)
-    assert found["stale"] == found["anew"] == found["rule"]
+    assert found["stale"] == found["fresh"] == found["rule"]
     assert found["changed"] == [0, 0]
     assert (found["reencoded"], found["checks"]) == (0, 5)
 
 
-def test_the_rule_encodes_anew_when_bits_change(monkeypatch):
+def test_the_rule_re_encodes_when_bits_change(monkeypatch):
     stream = live.shuffled(small(spread=1.0), 0, 600)
 
     def followed(threshold):
@@ -176,10 +200,10 @@ def test_the_rule_encodes_anew_when_bits_change(monkeypatch):
         return live.follow(HMOH(16, random_state=0), stream, every=200, check=200)
 
     always = followed(0.0)
-    assert always["rule"] == always["anew"]
+    assert always["rule"] == always["fresh"]
     assert always["reencoded"] == always["checks"] == 3
     never = followed(1.1)
-    assert never["rule"] == never["stale"] != never["anew"]
+    assert never["rule"] == never["stale"] != never["fresh"]
     assert never["reencoded"] == 0
 
 
@@ -205,7 +229,7 @@ def test_redrawn_targets_are_new_ones_and_spoil_old_codes(method):
         assert len(model.targets_) == 4 * target_sets
         different = {tuple(target) for target in model.targets_.values()}
         assert len(different) == 4 * target_sets
-        losses.append(found["anew"][-1] - found["stale"][-1])
+        losses.append(found["fresh"][-1] - found["stale"][-1])
     assert losses[1] > losses[0] + 0.2
 
 
@@ -218,17 +242,17 @@ def test_run_makes_the_method_with_other_parameters(monkeypatch):
     assert (plain["label"], plain["method"], plain["seed"]) == ("HMOH", "HMOH", 1)
     params = {"ensemble": False}
     last = live.run("HMOH", "classes join", label="last", params=params, **job)
-    assert last["label"] == "last" and last["anew"] != plain["anew"]
+    assert last["label"] == "last" and last["fresh"] != plain["fresh"]
     # A map of their own, of which the runs that have it share the features.
     maps = [
         live.run("HadamardRidge", "classes join", params={"feature_map": RBF(m)}, **job)
         for m in (20, 20, 30)
     ]
-    assert maps[0]["anew"] == maps[1]["anew"] != maps[2]["anew"]
+    assert maps[0]["fresh"] == maps[1]["fresh"] != maps[2]["fresh"]
     # The same map, fitted on more samples.
     params = {"feature_map": RBF(30), "warmup": 250}
     longer = live.run("HadamardRidge", "classes join", params=params, **job)
-    assert longer["anew"] != maps[2]["anew"]
+    assert longer["fresh"] != maps[2]["fresh"]
     live._stream.cache_clear()
     live._mapped_streams.clear()
 

@@ -247,3 +247,16 @@ def test_a_number_that_nobody_computed_is_found():
     assert is_known("the paper", printed) and not is_known("the paper", printed[::-1])
     assert is_subsequence(printed[::2], [0.7431, 0.83, 0.847, 0.845, 0.828])
     assert not is_subsequence(printed[1::-1], [0.743, 0.83])
+
+
+def test_the_verdicts_that_the_scorecard_opens_with_are_those_it_computed():
+    notebook = nbformat.read(ROOT / "notebooks" / "13_scorecard.ipynb", as_version=4)
+    outputs = [output for cell in notebook.cells for output in cell.get("outputs", [])]
+    shown = "\n".join(output.get("data", {}).get("text/plain", "") for output in outputs)
+    paragraphs = notebook.cells[0].source.split("\n\n")
+    items = next(part for part in paragraphs if part.startswith("- *")).split("\n- ")
+    items = [" ".join(item.split()) for item in items]
+    listed = [re.search(r"\*(\w+)\*: (.+?\.)(?= \(|$)", item).groups() for item in items]
+    assert len(listed) == 10
+    missing = [claim for verdict, claim in listed if f"{verdict}: {claim}" not in shown]
+    assert missing == []

@@ -1,30 +1,35 @@
-"""scaling.py: shards add up to the last bit, and a killed worker changes nothing."""
+"""scaling.py: shards give what one process gives, and a killed worker changes nothing."""
 
 import logging
 import os
 import signal
+import subprocess
+import sys
+import threading
 import time
 import uuid
 import warnings
 from pathlib import Path
 
+import apsw
 import dask
+import dask.array as da
+import dask.dataframe as dd
 import numpy as np
+import pandas as pd
 import pytest
+import sqlite_vec
 from dask.distributed import Client, LocalCluster
 from numpy.testing import assert_allclose, assert_array_equal
-from sklearn.base import clone
-from sklearn.model_selection import GridSearchCV, KFold
 from sklearn.pipeline import Pipeline
 
-from hmoh import HMOH
+from hmoh import HMOH, MOST_WEIGHT
 from kernels import RBF, UnitLength
-from metrics import hamming_histogram, mean_average_precision, nearest
-from scaling import ADDED, encode, from_npy, retrieval_score, sharded_histogram
+from metrics import hamming_histogram, nearest
+from ridge import HadamardRidge
+from scaling import ADDED, encode, from_npy, learn, sharded_histogram
 
-with (
-    warnings.catch_warnings()
-):  # its SWIG wrapper is deprecated from Python 3.12 on, which is not our business
+with warnings.catch_warnings():  # its SWIG wrapper is deprecated from Python 3.12 on
     warnings.simplefilter("ignore")
     import faiss
 
@@ -69,50 +74,29 @@ def code_case(folder, n_items, labels="integers", n_bits=12, n_queries=9):
     paths = folder / f"codes {labels}.npy", folder / f"labels {labels}.npy"
     for path, array in zip(paths, (codes[1], y[1]), strict=True):
         np.save(path, array)
-    return (
-        codes[0],
-        y[0],
-        paths,
-        hamming_histogram(codes[0], codes[1], y[0], y[1], n_bits),
-    )
+    return codes[0], y[0], paths, hamming_histogram(codes[0], codes[1], y[0], y[1], n_bits)
 
 
 def assert_same(ours, expected):
     assert ours.items.dtype == ours.relevant.dtype == np.int64
     assert_array_equal(ours.items, expected.items)
     assert_array_equal(ours.relevant, expected.relevant)
-    assert (
-        ours.mean_average_precision() == expected.mean_average_precision()
-    )  # not nearly: the last bit too
+    # Not nearly: the last bit too.
+    assert ours.mean_average_precision() == expected.mean_average_precision()
 
 
 # ---- shards --------------------------------------------------------------------------
 
 
+# At the edges of the tree of sums, too.
 @pytest.mark.parametrize("labels", LABELS)
-@pytest.mark.parametrize(
-    "n_shards", [*SHARDS, ADDED + 1, ADDED**2 + 1]
-)  # at the edges of the tree of sums
+@pytest.mark.parametrize("n_shards", [*SHARDS, ADDED + 1, ADDED**2 + 1])
 def test_shards_add_up_to_the_whole(n_shards, labels, tmp_path):
     query_codes, query_labels, paths, whole = code_case(tmp_path, 230, labels)
     db_codes, db_labels = (from_npy(path, n_shards) for path in paths)
     assert db_codes.numblocks == (n_shards, 1) and np.ptp(db_codes.chunks[0]) <= 1
     total = sharded_histogram(query_codes, db_codes, query_labels, db_labels, n_bits=12)
     assert_same(total.compute(scheduler="synchronous"), whole)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("n_shards", SHARDS)
-def test_shards_add_up_to_the_whole_in_processes(n_shards, tmp_path, client):
-    query_codes, query_labels, paths, whole = code_case(tmp_path, 20_000)
-    total = sharded_histogram(
-        query_codes,
-        from_npy(paths[0], n_shards),
-        query_labels,
-        from_npy(paths[1], n_shards),
-        n_bits=12,
-    )
-    assert_same(client.compute(total).result(), whole)
 
 
 def test_an_empty_shard_adds_nothing(tmp_path):
@@ -136,9 +120,7 @@ def test_empty_shards_alone_are_an_evaluation_of_nothing(tmp_path):
         histogram.mean_average_precision()
 
 
-def test_a_shard_is_read_when_it_is_computed_and_a_file_written_anew_is_another_array(
-    tmp_path,
-):
+def test_a_shard_is_read_when_computed_and_a_file_written_anew_is_another_array(tmp_path):
     path = tmp_path / "rows.npy"
     np.save(path, np.arange(6))
     array = from_npy(path, 2)
@@ -157,20 +139,17 @@ def test_a_shard_is_read_when_it_is_computed_and_a_file_written_anew_is_another_
 def test_wrong_cuts_are_refused(tmp_path):
     query_codes, query_labels, paths, _ = code_case(tmp_path, 60, "sets")
     db_codes, db_labels = (from_npy(path, 2) for path in paths)
-    for wrong in (
-        from_npy(paths[1], 3),
-        db_labels.rechunk((30, 2)),
-        db_labels.rechunk(((20, 40), 5)),
-    ):
-        with pytest.raises(
-            ValueError,
-            match=r"\(2, 1\) and .* cut both into the same blocks of whole rows",
-        ):
+    need = r"\(2, 1\) and .* cut both into the same blocks of whole rows"
+    others = from_npy(paths[1], 3), db_labels.rechunk((30, 2)), db_labels.rechunk(((20, 40), 5))
+    for wrong in others:
+        with pytest.raises(ValueError, match=need):
             sharded_histogram(query_codes, db_codes, query_labels, wrong)
     with pytest.raises(ValueError, match=r"n_shards=0 .* at least 1"):
         from_npy(paths[0], 0)
     with pytest.raises(TypeError, match=r"n_shards=2\.0 .* at least 1"):
         from_npy(paths[0], 2.0)
+    with pytest.raises(ValueError, match=r"s3://bucket/X\.npy is not a local file.*read_parquet"):
+        from_npy("s3://bucket/X.npy", 2)
 
 
 # ---- encoding ------------------------------------------------------------------------
@@ -219,9 +198,8 @@ def test_a_killed_worker_changes_nothing(tmp_path, client):
         query_codes, codes, y[:50], from_npy(tmp_path / "y.npy", n_shards), n_bits=12
     )
     calm_codes, calm = dask.compute(codes, total)
-    assert (
-        len(list(runs.iterdir())) == n_shards
-    )  # the codes of a shard were made once, for both results
+    # The codes of a shard were made once, for both results.
+    assert len(list(runs.iterdir())) == n_shards
     assert_same(calm, hamming_histogram(query_codes, calm_codes, y[:50], y, n_bits=12))
 
     pids = client.run(os.getpid)
@@ -230,24 +208,167 @@ def test_a_killed_worker_changes_nothing(tmp_path, client):
         time.sleep(0.01)
     held = client.has_what()
     victim = max(held, key=lambda worker: len(held[worker]))
-    assert held[victim] and [future.status for future in futures] == [
-        "pending",
-        "pending",
-    ]
+    assert held[victim] and {future.status for future in futures} == {"pending"}
     os.kill(pids[victim], signal.SIGKILL)
     killed_codes, killed = client.gather(futures)
-    assert (
-        len(list(runs.iterdir())) > 2 * n_shards
-    )  # what the worker had done was lost, and done again
+    # What the worker had done was lost, and done again.
+    assert len(list(runs.iterdir())) > 2 * n_shards
     assert_array_equal(killed_codes, calm_codes)
     assert_same(killed, calm)
     client.wait_for_workers(2, timeout=30)
-    assert (
-        len(set(client.run(os.getpid).values()) - set(pids.values())) == 1
-    )  # its nanny has started another
+    # Its nanny has started another.
+    assert len(set(client.run(os.getpid).values()) - set(pids.values())) == 1
 
 
-# ---- FAISS ---------------------------------------------------------------------------
+# ---- learning ------------------------------------------------------------------------
+
+N = 3000
+CUTS = (0, 100, 0, 90, *[20] * (2 * ADDED), N - 190 - 40 * ADDED)  # some shards are empty
+
+
+def ridge(**params):
+    maps = [UnitLength(), RBF(30)]  # 1,000 rows of warm-up
+    return HadamardRidge(12, maps, random_state=0, **params)
+
+
+def labelled(labels="integers"):
+    """Return samples and labels whose first shards lack classes, and `classes`."""
+    X, y = samples(N, seed=7)
+    y[:150] = 0
+    if labels == "strings":
+        return X, np.array(["cat", "dog", "owl", "zebra"])[y], ["cat", "dog", "owl", "zebra"]
+    if labels == "sets":
+        also = np.random.default_rng(8).random((N, 4)) < 0.1
+        return X, np.eye(4, dtype=bool)[y] | also, None
+    return X, y, range(4)
+
+
+def shards(X, y, folder=None, form="arrays"):
+    """Return both as Dask reads them."""
+    if form == "arrays":
+        return [da.from_array(a, chunks=(CUTS, *a.shape[1:])) for a in (X, y)]
+    frame = pd.DataFrame(X.astype(np.float32)).add_prefix("f").assign(y=y, vector=list(X))
+    for i, start in enumerate(range(0, N, N // 10)):
+        frame[start : start + N // 10].to_parquet(folder / f"{i}.parquet")
+    frame = dd.read_parquet(folder)
+    return (frame["vector"] if form == "vectors" else frame[[f"f{i}" for i in range(10)]]), frame.y
+
+
+def assert_same_model(ours, one):
+    assert (ours.n_seen_, ours.n_learned_) == (one.n_seen_, one.n_learned_)
+    for a, b in zip(ours.feature_map_, one.feature_map_, strict=True):
+        assert all(np.array_equal(a.get_state()[name], v) for name, v in b.get_state().items())
+    assert_allclose(ours.weights_, one.weights_, rtol=1e-4, atol=1e-5 * abs(one.weights_).max())
+
+
+@pytest.mark.parametrize(
+    "form, labels",
+    [*[("arrays", kind) for kind in LABELS], ("columns", "integers"), ("vectors", "strings")],
+)
+def test_shards_teach_what_one_process_learns(form, labels, tmp_path, capsys):
+    X, y, classes = labelled(labels)
+    model = ridge()
+    ours = learn(model, *shards(X, y, tmp_path, form), classes)
+    assert_same_model(ours, ridge().partial_fit(X, y, classes).close())
+    assert not hasattr(model, "n_seen_")
+    bar = capsys.readouterr()
+    assert "100% Completed" in bar.err and not bar.out
+
+
+@pytest.mark.parametrize("labels", ["integers", "sets"])
+def test_balanced_classes_have_weights_by_the_counts_of_all_samples(labels):
+    X, y, classes = labelled(labels)
+    if labels == "integers":
+        y = np.where((y == 3) & (np.arange(N) % 40 > 0), 0, y)  # so the cap matters
+    member = np.eye(4)[y] if labels == "integers" else y.astype(float)
+    weights = member @ (member.sum() / (4 * member.sum(axis=0))) / member.sum(axis=1)
+    assert labels == "sets" or weights.max() > MOST_WEIGHT
+    one = ridge().partial_fit(X, y, classes, np.minimum(weights, MOST_WEIGHT)).close()
+    ours = learn(ridge(class_weight="balanced"), *shards(X, y), classes)
+    assert ours.class_weight is None
+    assert_same_model(ours, one)
+
+
+def test_fewer_rows_than_the_warm_up_and_what_comes_later():
+    X, y, classes = labelled()
+    parts = shards(X, y)
+    early = learn(ridge(), *(part[:200] for part in parts), classes)
+    one = ridge().partial_fit(X[:200], y[:200], classes).close()
+    assert_same_model(early, one)
+    early.merge(learn(early.blank(), *(part[200:] for part in parts)))
+    assert_same_model(early, one.partial_fit(X[200:], y[200:]).close())
+
+
+def test_what_would_learn_something_else_is_refused():
+    X, y, classes = labelled()
+    parts = shards(X, y)
+    late = da.from_array(np.append(y[:-1], 9), chunks=parts[1].chunks)  # the last row of all
+    seen = ridge().partial_fit(X[:40], y[:40], classes)
+    for model, *given, reason in [
+        (seen, *parts, classes, "seen 40 samples"),
+        (ridge().fit(X[:40], y[:40]), *parts, "seen 40 samples"),
+        (ridge(), *parts, "pass classes"),
+        (ridge(), *parts, range(3), r"y holds \[3\]"),
+        (ridge(), parts[0], late, classes, r"y holds \[9\]"),
+        (ridge(memory=50), *parts, classes, "memory"),
+        (ridge(), parts[0], parts[1].rechunk(300), classes, "same blocks of whole rows"),
+        (ridge(), parts[0], y, classes, "same blocks of whole rows"),
+        (ridge(), *(part[:0] for part in parts), classes, "seen no sample"),
+    ]:
+        with pytest.raises(ValueError, match=reason):
+            learn(model, *given)
+    with pytest.raises(TypeError, match="HadamardRidge"):
+        learn(HMOH(), *parts, classes)
+
+
+@pytest.mark.slow
+def test_a_worker_killed_while_learning_changes_nothing(client):
+    X, y, classes = labelled()
+
+    def slowly(block):
+        time.sleep(0.05)
+        return block
+
+    parts = shards(X, y)
+    calm = learn(ridge(), *parts, classes)
+    slow = parts[0].map_blocks(slowly, meta=np.empty((0, 0)))
+    pids = client.run(os.getpid)
+    kill = threading.Timer(0.5, os.kill, (min(pids.values()), signal.SIGKILL))
+    kill.start()
+    assert_array_equal(learn(ridge(), slow, parts[1], classes).weights_, calm.weights_)
+    client.wait_for_workers(2, timeout=30)
+    assert len(set(client.run(os.getpid).values()) - set(pids.values())) == 1
+
+
+@pytest.mark.slow
+def test_processes_started_in_another_folder_get_the_modules(tmp_path):
+    def start(name, *options):
+        command = [sys.executable, "-m", f"distributed.cli.{name}", *options]
+        env = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+        quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+        return subprocess.Popen(command, cwd=tmp_path, env=env, **quiet)
+
+    file = str(tmp_path / "scheduler.json")
+    options = ("--scheduler-file", file)
+    processes = [start("dask_scheduler", *options, "--port", "0", "--dashboard-address", ":0")]
+    processes.append(start("dask_worker", *options, "--nthreads", "1"))
+    X, y, classes = labelled()
+    try:
+        while not Path(file).exists():
+            time.sleep(0.05)
+        with Client(scheduler_file=file, timeout=30) as client:
+            client.wait_for_workers(1, timeout=30)
+            ours = learn(ridge(), *shards(X, y), classes)
+            codes = encode(ours, da.from_array(X, chunks=(1000, 10))).compute()
+    finally:
+        for process in processes[::-1]:
+            process.terminate()
+            process.wait()
+    assert_same_model(ours, ridge().partial_fit(X, y, classes).close())
+    assert codes.shape == (N, 2)
+
+
+# ---- indexes -------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("n_bits", [12, 64])
@@ -283,48 +404,14 @@ def test_faiss_lists_are_exact_when_all_are_looked_into_and_say_so_when_too_few_
     assert ((distances <= exact[:, -1:]) & (found >= 0)).mean() < 1
 
 
-# ---- scikit-learn --------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("n_bits", [3, 16])
-def test_the_score_is_the_map_of_each_sample_among_the_others(n_bits):
-    model, (X, y) = fitted("pipeline", n_bits), samples(40, seed=6)
-    codes = model.transform(X)
-    each = [
-        mean_average_precision(
-            codes[i : i + 1], np.delete(codes, i, 0), y[i : i + 1], np.delete(y, i)
-        )
-        for i in range(len(y))
-    ]
-    assert_allclose(retrieval_score(model, X, y), np.mean(each), rtol=1e-13)
-
-
-def test_grid_search_picks_by_the_retrieval_score():
-    X, y = samples(240)
-    pipeline = Pipeline([("unit", UnitLength()), ("rbf", RBF()), ("hash", HMOH(random_state=0))])
-    grid = {"rbf__n_anchors": [2, 20], "hash__n_bits": [1, 8]}
-    search = GridSearchCV(pipeline, grid, scoring=retrieval_score, cv=3, error_score="raise").fit(
-        X, y
-    )
-
-    def by_hand(params):
-        scores = []
-        for train, test in KFold(3).split(X):
-            codes = clone(pipeline).set_params(**params).fit(X[train], y[train]).transform(X[test])
-            scores.append(
-                hamming_histogram(codes, codes, y[test], y[test])
-                .without_self()
-                .mean_average_precision()
-            )
-        return np.mean(scores)
-
-    expected = [by_hand(params) for params in search.cv_results_["params"]]
-    assert_allclose(search.cv_results_["mean_test_score"], expected, rtol=1e-13)
-    assert search.best_params_ == search.cv_results_["params"][int(np.argmax(expected))]
-    assert max(expected) > min(expected) + 0.1  # so there was something to choose
-    best = search.best_estimator_
-    assert (
-        best["rbf"].anchors_.shape[0] == search.best_params_["rbf__n_anchors"]
-        and best["hash"].n_seen_ == 240
-    )
-    assert search.transform(X).shape == (240, 1)
+def test_sqlite_vec_takes_the_codes_and_finds_what_nearest_finds():
+    codes = np.random.default_rng(6).integers(256, size=(300, 4), dtype=np.uint8)
+    db = apsw.Connection(":memory:")
+    db.enable_load_extension(True)
+    db.load_extension(sqlite_vec.loadable_path())
+    db.execute("create virtual table items using vec0(code bit[32])")
+    insert = "insert into items(rowid, code) values (?, vec_bit(?))"
+    db.executemany(insert, ((i, code.tobytes()) for i, code in enumerate(codes)))
+    select = "select distance from items where code match vec_bit(?) and k = 20 order by distance"
+    found = [[d for (d,) in db.execute(select, (code.tobytes(),))] for code in codes[:10]]
+    assert_array_equal(found, nearest(codes[:10], codes, 20)[0])
