@@ -525,10 +525,11 @@ def check_labels(y, n_samples: int, name: str = "y") -> np.ndarray:
         raise ValueError(f"{name} has shape {y.shape} for {n_samples} samples; {need}.")
     if y.dtype.kind not in ("buiU" if y.ndim == 1 else "bui"):
         missing = [i for i, label in enumerate(y.flat) if label is None or label != label]
-        at = f", and {name}[{missing[0]}] is {y.flat[missing[0]]}; drop such rows" * bool(missing)
-        need = "integers, strings or a 0/1 matrix are needed"
         way = f"pass {name}.astype(int) for numbers"
-        raise TypeError(f"{name} has dtype {y.dtype}{at}: {need}; {way}.")
+        if missing:
+            way = f"drop rows without a label, such as {name}[{missing[0]}], {y.flat[missing[0]]}"
+        need = "integers, strings or a 0/1 matrix are needed"
+        raise TypeError(f"{name} has dtype {y.dtype}: {need}; {way}.")
     if y.ndim == 1:
         if y.dtype == np.uint64 and (y >> 63).any():
             raise ValueError(f"{name} holds {y.max()}, above 2**63; pass {name}.astype(str).")
@@ -1123,8 +1124,10 @@ class WeightedHasher(CodebookHasher):
 
     def _fill(self, state: State, arrays: dict[str, np.ndarray]) -> None:
         super()._fill(state, arrays)
-        check_number(int(min(state.counts, default=0)), "the least count of a label", least=0)
-        check_number(len(state.counts), "labels counted", least=0, most=len(state.book.columns))
+        for count in (len(state.counts), *state.counts.tolist()):
+            check_number(count, "a count of samples or labels", least=0, most=2**40)
+        if len(state.counts) > len(state.book.columns):
+            raise ValueError(f"it counts {len(state.counts)} labels, but has fewer")
 
 
 # ---- the method ----------------------------------------------------------------------------------

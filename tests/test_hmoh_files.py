@@ -61,6 +61,7 @@ PHASES = {
     "number known": {"n_bits": 5, "codebook": "spread", "n_classes": 4},
     "strings": {"labels": STRINGS},
     "known strings": {"labels": STRINGS, "classes": STRINGS, "batch_size": 7},
+    "balanced": {"class_weight": "balanced", "labels": STRINGS},
     "multi aligned": {"multi": True, "n_bits": 6, "batch_size": 7, "codebook": "spread"},
     "shift": {"maps": Shift, "classes": [0, 1, 2, 3]},
     "rbf": {"maps": lambda: RBF(8, center=True), "labels": STRINGS, "batch_size": 3},
@@ -133,10 +134,20 @@ def test_targets_are_those_of_the_file_also_where_numpy_draws_others(multi, tmp_
 
 
 # Where these say "works", the array may have another form.
-FREE = {"head", "X", "y", "model/labels"}
-DAMAGED = ["mid-batch", "known strings", "multi aligned", "growing", "list", "rbf", "shift"]
+FREE = {"head", "X", "y", "model/labels", "model/counts"}
+DAMAGED = [
+    "mid-batch",
+    "known strings",
+    "multi aligned",
+    "growing",
+    "list",
+    "rbf",
+    "shift",
+    "balanced",
+]
 
 
+@pytest.mark.filterwarnings("ignore:the mean makes up")
 @pytest.mark.parametrize("n", [2, 33])
 @pytest.mark.parametrize("name", DAMAGED)
 def test_every_damaged_array_is_refused_or_leaves_a_model_that_works(
@@ -333,10 +344,11 @@ def test_arrays_of_a_file_that_a_loop_could_not_use_are_refused(tmp_path):
     raw[:, 0] = 1 << 30  # no character
     bad = {"y": [raw.view(labels.dtype)[:, 0]]}
     bad["model/steps"] = [np.array([steps]) for steps in (-1, -(2**63), 2**63 - 1)]
+    bad["model/counts"] = [np.array([-1]), np.zeros(99, int)]
     for name, values in bad.items():
         for value in values:
             write(tmp_path / "bad.npz", arrays | {name: value})
-            assert outcome(tmp_path / "bad.npz", model, X, y, maps) == "refused"
+            assert outcome(tmp_path / "bad.npz", model, X, y, maps) == "refused", name
 
 
 def test_a_file_that_is_no_archive_is_closed(tmp_path):

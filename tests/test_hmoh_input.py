@@ -337,6 +337,7 @@ def test_clone_gives_an_unfitted_equal():
         assert repr(twin) == repr(model)
         assert not hasattr(twin, "n_seen_")
         assert maps is None or twin.feature_map is not model.feature_map
+        assert repr(pickle.loads(pickle.dumps(twin))) == repr(model)
         assert_same(model, twin.fit(X0, Y0), X0)
 
 
