@@ -291,8 +291,9 @@ def run_all(jobs: Iterable[dict], n_workers: int | None = None) -> list[dict]:
     n_missing = sum(not _place(job)[1].exists() for job in jobs)
     n_workers = min(n_missing, n_workers or 1)
     names = ", ".join(dict.fromkeys(job["dataset"] for job in jobs))
-    # JupyterLab shows what goes to stderr as an error.
-    bar = {"total": len(jobs), "desc": names, "unit": "run", "leave": False, "file": sys.stdout}
+    # JupyterLab shows what goes to stderr as an error. A command's tables go to stdout alone.
+    file = sys.stdout if "ipykernel" in sys.modules else sys.stderr
+    bar = {"total": len(jobs), "desc": names, "unit": "run", "leave": False, "file": file}
     if n_workers <= 1:
         found = {number: _kept_run(jobs[number]) for number in tqdm(order, **bar)}
         return [found[number] for number in range(len(jobs))]
