@@ -188,7 +188,7 @@ def test_run_keeps_nothing_volatile(tmp_path, monkeypatch):
     assert all("execution" not in cell.metadata for cell in notebook.cells)
     assert set(notebook.metadata) == {"kernelspec", "language_info", "hmoh_profile"}
     assert notebook.metadata.hmoh_profile == "quick"
-    assert notebook.metadata.language_info == {"name": "python"}
+    assert notebook.metadata.language_info["name"] == "python"
 
 
 PICTURE = """\
