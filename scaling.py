@@ -106,7 +106,7 @@ def learn(model, X, y, classes=None):
         raise TypeError(f"{reason} and cannot be merged; pass a HadamardRidge.")
     X_parts, y_parts = _partitions(X=X, y=y)
     counts = None
-    if model._state is None:
+    if not hasattr(model, "n_seen_"):
         if classes is None and y.ndim == 1:
             reason = "classes is None, but partitions must agree on all labels and their targets"
             raise ValueError(f"{reason}; pass classes, such as da.unique(y).compute().")
