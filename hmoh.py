@@ -508,6 +508,7 @@ def _warn_of_offset(Z: np.ndarray) -> None:
     """Warn if the rows are mainly their mean, which hash functions without a bias cannot ignore."""
     if len(Z) < 50:  # the mean of few rows is far from zero by chance
         return
+    Z = Z[:500]  # and more rows would only take time
     mean = Z.mean(axis=0, dtype=np.float64)
     share = mean @ mean / max(np.square(Z, dtype=np.float64).sum(axis=1).mean(), 1e-300)
     if share > 0.9:
