@@ -29,14 +29,12 @@ sqlite-vec ``bit[n]``, Milvus bytes    ``np.frombuffer(b"".join(rows), np.uint8)
 
 from __future__ import annotations
 
-import contextlib
 import os
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
 from numba import njit
-from numba.core.caching import FunctionCache
 
 __all__ = [
     "HammingHistogram",
@@ -596,27 +594,12 @@ def _merged(*parts):
 # second words, and so on, so that the compiler counts the bits of many codes at once.
 
 
-class _Cache(FunctionCache):
-    """Numba's cache on disk; where it fails, the loop is simply compiled again."""
-
-    def load_overload(self, *args):
-        with contextlib.suppress(Exception):  # a damaged file raises nearly anything
-            return super().load_overload(*args)
-
-    def save_overload(self, *args):
-        try:
-            super().save_overload(*args)
-        except Exception:  # the index is written first, and may now name code of an older source
-            with contextlib.suppress(OSError):
-                os.remove(self._cache_file._index_path)
-
-
 def _compiled(function):
     """Compile on the first call, and keep the result on disk if a folder can be written."""
-    loop = njit(nogil=True)(function)
-    with contextlib.suppress(RuntimeError):
-        loop._cache = _Cache(function)
-    return loop
+    try:
+        return njit(nogil=True, cache=True)(function)
+    except RuntimeError:
+        return njit(nogil=True)(function)
 
 
 # Every constant is a uint64, because numba turns uint64 combined with a plain int into float64.
@@ -793,7 +776,8 @@ def _merge(rows, slots, shift, first, weight):
 @_compiled
 def _sort_by_distance(keys, spare, ends):
     """Sort keys (n,) by distance, ties as they are. spare (n,) and ends (r + 2,) are scratch."""
-    ends[:] = 0
+    for d in range(len(ends)):
+        ends[d] = 0
     for i in range(len(keys)):
         ends[(keys[i] >> ROW_BITS) + 1] += 1
     for d in range(1, len(ends)):
@@ -802,7 +786,8 @@ def _sort_by_distance(keys, spare, ends):
         d = keys[i] >> ROW_BITS
         spare[ends[d]] = keys[i]
         ends[d] += 1
-    keys[:] = spare[: len(keys)]
+    for i in range(len(keys)):
+        keys[i] = spare[i]
 
 
 @_compiled
@@ -812,13 +797,16 @@ def _select(Q, D, first_row, n_bits, distance, nearest):
     Q (n, w), D (w, m), nearest (n, k) int64, distance (t,) scratch. An item is a key: its distance
     above ROW_BITS bits of its row.
     """
+    # Keys are copied one by one, because numba compiles assignments to slices a second longer.
     k = nearest.shape[1]
     n_items = D.size // len(Q[0])
-    keys, spare = np.empty((2, 2 * k + 64), np.int64)
+    keys = np.empty(2 * k + 64, np.int64)
+    spare = np.empty(2 * k + 64, np.int64)
     ends = np.empty(n_bits + 2, np.int64)
     for q in range(len(Q)):
         n = min(k, first_row)
-        keys[:n] = nearest[q, :n]
+        for i in range(n):
+            keys[i] = nearest[q, i]
         # Among equal distances the first item counts, so later ones must be nearer than the k-th.
         limit = n_bits + 1 if n < k else keys[k - 1] >> ROW_BITS
         for first in range(0, n_items, len(distance)):
@@ -839,7 +827,8 @@ def _select(Q, D, first_row, n_bits, distance, nearest):
                         n = k
                         limit = keys[k - 1] >> ROW_BITS
         _sort_by_distance(keys[:n], spare, ends)
-        nearest[q, : min(n, k)] = keys[: min(n, k)]
+        for i in range(min(n, k)):
+            nearest[q, i] = keys[i]
 
 
 # ---- input ---------------------------------------------------------------------------
