@@ -56,10 +56,8 @@ NEVER = 10**18  # a memory that no stream outlives; a multiple of RUN
 PAGE = 4096  # bytes of a memory page
 FEW_ROWS = 64  # calls of at most this many rows learn in place
 BLOCK_ROWS = 8192  # rows mapped to features, or encoded, at a time
-DRAWS = 2000  # codebooks, or targets, that "spread" chooses from
-FAR_PAIRS = 200_000  # distances that "spread" computes for one label of an open stream
-FAR_LABELS = 1000  # labels of an open stream after which "spread" becomes "random"
-FORMAT = "hmoh model 5"  # the mark of saved files
+DRAWS = 2000  # codebooks that "spread" chooses from
+FORMAT = "hmoh model 6"  # the mark of saved files
 
 
 class NotFittedError(ValueError, AttributeError):
@@ -248,8 +246,6 @@ class Codebook:
             if self._aligned is None:  # all columns at once, (order, n_bits) int8
                 self._aligned = _sign(hadamard_product(self._lsh))
             target = self._aligned[column]
-            if self.kind == "spread" and not self.n_labels:
-                target = self._far_target(target)
         has_grown = self._first > 0
         has_room = len(self._given) < 2.0**self.n_bits
         while has_grown and has_room and target.tobytes() in self._given:
@@ -259,19 +255,6 @@ class Codebook:
         self.columns.append(column)
         self._given.add(target.tobytes())
         return target
-
-    def _far_target(self, target: np.ndarray) -> np.ndarray:
-        """Return the random code that is farthest from the targets already given.
-
-        The work for a label is bounded: the more targets there are, the fewer codes are compared.
-        """
-        n = len(self.rows)
-        if n == 0 or n > FAR_LABELS:
-            return target
-        candidates = _sign(self._rng.integers(2, size=(min(DRAWS, FAR_PAIRS // n), self.n_bits)))
-        products = candidates @ self.table[:n, : self.n_bits].T
-        best_first = np.lexsort((np.square(products).sum(axis=1), products.max(axis=1)))
-        return candidates[best_first[0]]
 
     def _sum_of_columns(self, which: list[int]) -> np.ndarray:
         """Return the sum of some columns of the Hadamard matrix, (order,) float64."""
@@ -635,8 +618,7 @@ class OnlineHasher:
     def _check_params(self) -> None:
         check_number(self.n_bits, "n_bits")
         check_number(self.warmup, "warmup", optional=True)
-        if not isinstance(self.random_state, np.random.Generator):
-            check_number(self.random_state, "random_state", least=0, optional=True)
+        check_number(self.random_state, "random_state", least=0, optional=True)
         for part in _named_maps(self.feature_map).values():
             if isinstance(part, type) or not (hasattr(part, "fit") and hasattr(part, "transform")):
                 raise TypeError(f"feature_map {part!r} is not a map; pass one such as RBF().")
@@ -647,8 +629,6 @@ class OnlineHasher:
         settings.pop("n_threads", None)  # results do not depend on it
         maps = _named_maps(self.feature_map).values()
         settings["feature_map"] = [(type(m), getattr(m, "get_params", dict)()) for m in maps]
-        if isinstance(self.random_state, np.random.Generator):
-            settings["random_state"] = None  # only the seed drawn from it matters
         return settings
 
     def _check_unchanged(self, state: State) -> None:
@@ -687,8 +667,7 @@ class OnlineHasher:
 
     def _advance(self, state: State | None, X, y, classes, sample_weight, is_last: bool):
         """Check the input, add the samples that wait, fit the maps, learn, replace the state."""
-        is_first = state is None
-        if is_first:
+        if state is None:
             self._check_params()
             X = check_features(X)
             state = self._new_state(X.shape[1])
@@ -709,8 +688,6 @@ class OnlineHasher:
             self._learn_waiting(state, is_last)
         else:  # the caller's arrays may change
             state.waiting = (*state.waiting[:-1], tuple(a.copy() for a in samples))
-        if is_first and isinstance(self.random_state, np.random.Generator):
-            self.random_state.integers(2**63)  # the seed is taken from it now that all went well
         self._state = state
         return self
 
@@ -757,7 +734,7 @@ class OnlineHasher:
     def _new_state(self, n_features: int) -> State:
         # After `fit` the lock is the same, because another thread may hold it.
         lock = self._state.lock if self._state else threading.RLock()
-        seed = int(np.random.default_rng(copy.deepcopy(self.random_state)).integers(2**63))
+        seed = int(np.random.default_rng(self.random_state).integers(2**63))
         start = {"settings": self._settings(), "n_warmup": self.n_warmup, "lock": lock}
         return State(n_features=n_features, seed=seed, **start)
 
@@ -904,8 +881,8 @@ class OnlineHasher:
         """Return the contents of a saved file, in arrays that nobody writes into."""
         self._check_unchanged(state)
         maps = _named_maps(self.feature_map).values() if state.maps is None else state.maps
-        kept = {"feature_map": None, "random_state": state.settings["random_state"]}
-        head = {"params": self.get_params(deep=False) | kept, "maps": [repr(m) for m in maps]}
+        params = self.get_params(deep=False) | {"feature_map": None}
+        head = {"params": params, "maps": [repr(m) for m in maps]}
         head |= {name: getattr(state, name) for name in ("n_features", "n_seen", "seed", "form")}
         head["classes"] = None if state.classes is None else state.classes.tolist()
         arrays = {"format": np.array(f"{FORMAT} {type(self).__name__}")}
@@ -1060,21 +1037,17 @@ class CodebookHasher(OnlineHasher):
         return {key: target for key, target in targets if isinstance(key, tuple)}
 
     def _learned(self, state: State) -> dict[str, np.ndarray]:
-        # Labels in the form of y, so that `_fill` checks and adds them like any others.
-        kind, n_columns = state.form
-        keys = list(state.book.rows)
-        labels = np.array([] if n_columns else keys, np.int64 if kind == "i" else np.str_)
-        if n_columns:
-            sets = [list(key) for key in keys[n_columns:]]
-            labels = np.zeros((len(sets), n_columns), np.uint8)
-            for row, members in zip(labels, sets, strict=True):
-                row[members] = 1
+        labels = np.array(json.dumps(list(state.book.rows)[state.form[1] :]))  # columns are known
         targets = state.book.table[:, : self.n_bits].astype(np.int8)
         return super()._learned(state) | {"labels": labels, "targets": targets}
 
     def _fill(self, state: State, arrays: dict[str, np.ndarray]) -> None:
-        labels = arrays["labels"]
-        self._target_rows(state, self._check_y(state, labels, None, len(labels)))
+        keys = json.loads(arrays["labels"].item())
+        kind, n_columns = state.form
+        need = {"i": int, "U": str, "u": list}[kind]
+        if any(type(key) is not need for key in keys) or (kind != "u" and n_columns):
+            raise ValueError(f"its labels are {keys}, not of the form {state.form}")
+        state.book = state.book.add([tuple(key) for key in keys] if n_columns else keys)
         super()._fill(state, arrays)
         targets = _sign(state.targets)
         del state.labels, state.targets  # the codebook has them
@@ -1125,10 +1098,9 @@ class WeightedHasher(CodebookHasher):
 
     def _fill(self, state: State, arrays: dict[str, np.ndarray]) -> None:
         super()._fill(state, arrays)
-        for count in (len(state.counts), *state.counts.tolist()):
-            check_number(count, "a count of samples or labels", least=0, most=2**40)
-        if len(state.counts) > len(state.book.columns):
-            raise ValueError(f"it counts {len(state.counts)} labels, but has fewer")
+        is_possible = (state.counts >= 0) & (state.counts < 2**40)
+        if not is_possible.all() or len(state.counts) > len(state.book.columns):
+            raise ValueError(f"its counts of {len(state.counts)} labels are not possible")
 
 
 # ---- the method ----------------------------------------------------------------------------------
@@ -1149,7 +1121,7 @@ class HMOH(WeightedHasher):
     codebook : {"random", "ordered", "spread"}
         How labels get their columns of the Hadamard matrix. "random" is what the paper says.
         "ordered" is what its published code does. "spread" is ours: the best of many random draws,
-        where the code length is not the order of the matrix (of random codes on an open stream).
+        if the labels are known and the code length is not the order of the matrix.
     ensemble : bool
         Average the perceptron over the stream (Sec. 3.7), or use its last state.
     memory : int, optional
@@ -1172,7 +1144,7 @@ class HMOH(WeightedHasher):
         Samples that the maps are fitted on, by default the largest ``n_warmup`` among them.
     n_threads : int, optional
         By default all cores. The result does not depend on it.
-    random_state : int, numpy.random.Generator or None
+    random_state : int, optional
 
     Attributes
     ----------
@@ -1210,7 +1182,7 @@ class HMOH(WeightedHasher):
     class_weight: str | None = None
     warmup: int | None = None
     n_threads: int | None = None
-    random_state: int | np.random.Generator | None = None
+    random_state: int | None = None
 
     _saved = ("W", "V", "S", "steps", "counts")
 

@@ -29,22 +29,17 @@ sqlite-vec ``bit[n]``, Milvus bytes    ``np.frombuffer(b"".join(rows), np.uint8)
 
 from __future__ import annotations
 
+import contextlib
 import os
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
 from numba import njit
+from numba.core.caching import FunctionCache
 
-__all__ = [
-    "HammingHistogram",
-    "check_integer",
-    "hamming_histogram",
-    "judged_histogram",
-    "mean_average_precision",
-    "nearest",
-    "pack",
-]
+__all__ = ["HammingHistogram", "check_integer", "hamming_histogram", "judged_histogram"]
+__all__ += ["mean_average_precision", "nearest", "pack"]
 
 BLOCK_BYTES = 800_000  # codes or labels in a block, so that they stay in a core's cache
 TILE = 4096  # items that are compared before they are counted; for few queries, 8 times as many
@@ -594,12 +589,27 @@ def _merged(*parts):
 # second words, and so on, so that the compiler counts the bits of many codes at once.
 
 
+class _Cache(FunctionCache):
+    """Numba's cache on disk; where it fails, the loop is simply compiled again."""
+
+    def load_overload(self, *args):
+        with contextlib.suppress(Exception):  # a damaged file raises nearly anything
+            return super().load_overload(*args)
+
+    def save_overload(self, *args):
+        try:
+            super().save_overload(*args)
+        except Exception:  # the index is written first, and may now name code of an older source
+            with contextlib.suppress(OSError):
+                os.remove(self._cache_file._index_path)
+
+
 def _compiled(function):
     """Compile on the first call, and keep the result on disk if a folder can be written."""
-    try:
-        return njit(nogil=True, cache=True)(function)
-    except RuntimeError:
-        return njit(nogil=True)(function)
+    loop = njit(nogil=True)(function)
+    with contextlib.suppress(RuntimeError):
+        loop._cache = _Cache(function)
+    return loop
 
 
 # Every constant is a uint64, because numba turns uint64 combined with a plain int into float64.

@@ -76,7 +76,7 @@ class HadamardRidge(WeightedHasher):
     n_classes: int | None = None
     class_weight: str | None = None
     warmup: int | None = None
-    random_state: int | np.random.Generator | None = None
+    random_state: int | None = None
 
     _update_size = BLOCK
     _saved = ("gram", "sums", "n_learned", "counts")

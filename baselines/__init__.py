@@ -37,8 +37,6 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable
 
-import numpy as np
-
 from hmoh import HMOH, OnlineHasher
 from kernels import RBF, UnitLength
 
@@ -76,9 +74,7 @@ def _as_in_paper(method: type, **params) -> Callable:
     """Return a function that makes models of a method, with parameters as in `_of_set`."""
     params = {"feature_map": UnitLength(n_warmup=1000)} | params
 
-    def make(
-        dataset_name: str, n_bits: int, random_state: int | np.random.Generator | None = None
-    ) -> OnlineHasher:
+    def make(dataset_name: str, n_bits: int, random_state: int | None = None) -> OnlineHasher:
         chosen = _of_set(params, dataset_name)
         return method(n_bits=n_bits, random_state=random_state, **chosen)
 

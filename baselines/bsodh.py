@@ -88,7 +88,7 @@ class BSODH(LinearHasher):
     dissimilar: float = 0.2
     order: str = "described"
     warmup: int | None = None
-    random_state: int | np.random.Generator | None = None
+    random_state: int | None = None
 
     _saved = ("W", "gram", "labels", "count", "code", "sum")
 

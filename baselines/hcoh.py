@@ -78,7 +78,7 @@ class HCOH(LinearHasher, CodebookHasher):
     codebook: str = "random"
     n_classes: int | None = None
     warmup: int | None = None
-    random_state: int | np.random.Generator | None = None
+    random_state: int | None = None
 
     def _check_params(self) -> None:
         super()._check_params()

@@ -64,7 +64,7 @@ class LSH(LinearHasher):
     n_bits: int = 32
     feature_map: object = None
     warmup: int | None = None
-    random_state: int | np.random.Generator | None = None
+    random_state: int | None = None
 
     needs_labels = False
 

@@ -445,7 +445,7 @@ class MIHash(LinearHasher):
     update_every: int = 100
     gradient: str = "true"
     warmup: int | None = None
-    random_state: int | np.random.Generator | None = None
+    random_state: int | None = None
 
     # For each place of the reservoir: the item, its key, its products with W, and its code by the
     # hash functions in use. The labels tell how many places are taken.

@@ -101,7 +101,7 @@ class OSH(LinearHasher):
     loss: str = "boost"
     as_published: bool = False
     warmup: int | None = None
-    random_state: int | np.random.Generator | None = None
+    random_state: int | None = None
 
     _saved = ("W", "labels")
 

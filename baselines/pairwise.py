@@ -164,7 +164,7 @@ class OKH(LinearHasher):
     n_anchors: int = 300
     bandwidth: str = "mean"
     warmup: int | None = None
-    random_state: int | np.random.Generator | None = None
+    random_state: int | None = None
 
     _update_size = 2
     _saved = ("W", "anchors")
@@ -382,7 +382,7 @@ class AdaptHash(LinearHasher):
     ortho: float = 0.01
     learning_rate: float = 0.2
     warmup: int | None = None
-    random_state: int | np.random.Generator | None = None
+    random_state: int | None = None
 
     _update_size = 2
 

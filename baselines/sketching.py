@@ -233,7 +233,7 @@ class SketchHash(_SketchHasher):
     sketch_batch: int | None = None
     as_published: bool = False
     warmup: int | None = None
-    random_state: int | np.random.Generator | None = None
+    random_state: int | None = None
 
     @property
     def _update_size(self) -> int:
@@ -306,7 +306,7 @@ class FROSH(_SketchHasher):
     sketch_size: int = 200
     block: int | None = None
     warmup: int | None = None
-    random_state: int | np.random.Generator | None = None
+    random_state: int | None = None
 
     @property
     def _update_size(self) -> int:

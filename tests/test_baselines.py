@@ -175,10 +175,8 @@ def test_a_damaged_file_is_refused_or_does_no_harm(name, labels, tmp_path):
 @methods
 def test_random_state_decides(name):
     X, y = stream()
-    states = (0, 0, 1, np.random.default_rng(1))
-    one, same, other, drawn = (make(name, random_state=s).fit(X, y).weights_ for s in states)
+    one, same, other = (make(name, random_state=s).fit(X, y).weights_ for s in (0, 0, 1))
     assert_array_equal(one, same)
-    assert_array_equal(other, drawn)
     assert not np.allclose(one, other)
 
 

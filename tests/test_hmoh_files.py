@@ -54,7 +54,6 @@ PHASES = {
     "last state": {"ensemble": False},
     "short memory, mid-batch": {"memory": 1, "batch_size": 7, "multi": True},
     "numpy scalars": SCALARS,
-    "generator": {"random_state": np.random.default_rng(3)},
     "unseeded": {"random_state": None},
     "growing": {"n_bits": 3, "labels": np.arange(12), "memory": 20},
     "growing spread": {"n_bits": 3, "labels": np.arange(12), "codebook": "spread"},
@@ -218,11 +217,11 @@ def test_a_file_of_another_version_or_class_is_refused_by_name(tmp_path):
     write(tmp_path / "m.npz", arrays | {"format": np.array("hmoh model 3 HMOH")})
     with pytest.raises(ValueError) as caught:
         HMOH.load(tmp_path / "m.npz")
-    assert_helpful(caught.value, "hmoh model 3 HMOH", "hmoh model 5 HMOH")
+    assert_helpful(caught.value, "hmoh model 3 HMOH", "hmoh model 6 HMOH")
     model.save(tmp_path / "m.npz")
     with pytest.raises(ValueError) as caught:
         Other.load(tmp_path / "m.npz")
-    assert_helpful(caught.value, "hmoh model 5 HMOH", "hmoh model 5 Other")
+    assert_helpful(caught.value, "hmoh model 6 HMOH", "hmoh model 6 Other")
 
 
 def damaged_bytes(raw, rng):
