@@ -786,8 +786,7 @@ def _merge(rows, slots, shift, first, weight):
 @_compiled
 def _sort_by_distance(keys, spare, ends):
     """Sort keys (n,) by distance, ties as they are. spare (n,) and ends (r + 2,) are scratch."""
-    for d in range(len(ends)):
-        ends[d] = 0
+    ends[:] = 0
     for i in range(len(keys)):
         ends[(keys[i] >> ROW_BITS) + 1] += 1
     for d in range(1, len(ends)):
@@ -796,8 +795,7 @@ def _sort_by_distance(keys, spare, ends):
         d = keys[i] >> ROW_BITS
         spare[ends[d]] = keys[i]
         ends[d] += 1
-    for i in range(len(keys)):
-        keys[i] = spare[i]
+    keys[:] = spare[: len(keys)]
 
 
 @_compiled
@@ -807,16 +805,13 @@ def _select(Q, D, first_row, n_bits, distance, nearest):
     Q (n, w), D (w, m), nearest (n, k) int64, distance (t,) scratch. An item is a key: its distance
     above ROW_BITS bits of its row.
     """
-    # Keys are copied one by one, because numba compiles assignments to slices a second longer.
     k = nearest.shape[1]
     n_items = D.size // len(Q[0])
-    keys = np.empty(2 * k + 64, np.int64)
-    spare = np.empty(2 * k + 64, np.int64)
+    keys, spare = np.empty((2, 2 * k + 64), np.int64)
     ends = np.empty(n_bits + 2, np.int64)
     for q in range(len(Q)):
         n = min(k, first_row)
-        for i in range(n):
-            keys[i] = nearest[q, i]
+        keys[:n] = nearest[q, :n]
         # Among equal distances the first item counts, so later ones must be nearer than the k-th.
         limit = n_bits + 1 if n < k else keys[k - 1] >> ROW_BITS
         for first in range(0, n_items, len(distance)):
@@ -837,8 +832,7 @@ def _select(Q, D, first_row, n_bits, distance, nearest):
                         n = k
                         limit = keys[k - 1] >> ROW_BITS
         _sort_by_distance(keys[:n], spare, ends)
-        for i in range(min(n, k)):
-            nearest[q, i] = keys[i]
+        nearest[q, : min(n, k)] = keys[: min(n, k)]
 
 
 # ---- input ---------------------------------------------------------------------------
