@@ -56,7 +56,9 @@ NEVER = 10**18  # a memory that no stream outlives; a multiple of RUN
 PAGE = 4096  # bytes of a memory page
 FEW_ROWS = 64  # calls of at most this many rows learn in place
 BLOCK_ROWS = 8192  # rows mapped to features, or encoded, at a time
-DRAWS = 2000  # codebooks that "spread" chooses from
+DRAWS = 2000  # codebooks, or targets, that "spread" chooses from
+FAR_PAIRS = 200_000  # distances that "spread" computes for one label of an open stream
+FAR_LABELS = 1000  # labels of an open stream after which "spread" becomes "random"
 FORMAT = "hmoh model 6"  # the mark of saved files
 
 
@@ -246,6 +248,8 @@ class Codebook:
             if self._aligned is None:  # all columns at once, (order, n_bits) int8
                 self._aligned = _sign(hadamard_product(self._lsh))
             target = self._aligned[column]
+            if self.kind == "spread" and not self.n_labels:
+                target = self._far_target(target)
         has_grown = self._first > 0
         has_room = len(self._given) < 2.0**self.n_bits
         while has_grown and has_room and target.tobytes() in self._given:
@@ -255,6 +259,19 @@ class Codebook:
         self.columns.append(column)
         self._given.add(target.tobytes())
         return target
+
+    def _far_target(self, target: np.ndarray) -> np.ndarray:
+        """Return the random code that is farthest from the targets already given.
+
+        The work for a label is bounded: the more targets there are, the fewer codes are compared.
+        """
+        n = len(self.rows)
+        if n == 0 or n > FAR_LABELS:
+            return target
+        candidates = _sign(self._rng.integers(2, size=(min(DRAWS, FAR_PAIRS // n), self.n_bits)))
+        products = candidates @ self.table[:n, : self.n_bits].T
+        best_first = np.lexsort((np.square(products).sum(axis=1), products.max(axis=1)))
+        return candidates[best_first[0]]
 
     def _sum_of_columns(self, which: list[int]) -> np.ndarray:
         """Return the sum of some columns of the Hadamard matrix, (order,) float64."""
@@ -1121,7 +1138,7 @@ class HMOH(WeightedHasher):
     codebook : {"random", "ordered", "spread"}
         How labels get their columns of the Hadamard matrix. "random" is what the paper says.
         "ordered" is what its published code does. "spread" is ours: the best of many random draws,
-        if the labels are known and the code length is not the order of the matrix.
+        where the code length is not the order of the matrix (of random codes on an open stream).
     ensemble : bool
         Average the perceptron over the stream (Sec. 3.7), or use its last state.
     memory : int, optional

@@ -50,6 +50,7 @@ CASES = {
     "RUN": [1000, 10, 7, 3],
     "FEW_ROWS": [64, 4, 0],
     "BLOCK_ROWS": [8192, 65],
+    "FAR_LABELS": [1000, 8],
 }
 MAPS = {"none": lambda: None, "map": lambda: Shift(7), "list": lambda: [Shift(3), Shift(9)]}
 
@@ -112,7 +113,7 @@ class Streams(RuleBasedStateMachine):
         case = {name: rng.choice(CASES[name]) for name in CASES}
         note(case)
         self.patch = pytest.MonkeyPatch()
-        for name in ("RUN", "FEW_ROWS", "BLOCK_ROWS"):
+        for name in ("RUN", "FEW_ROWS", "BLOCK_ROWS", "FAR_LABELS"):
             self.patch.setattr(hmoh, name, case[name])
         self.patch.setattr(hmoh, "DRAWS", 20)
         self.is_exact = case["integer"]
