@@ -51,9 +51,6 @@ __all__ += ["MOST_WEIGHT", "WeightedHasher", "hadamard", "hadamard_product"]
 
 TILE = 8  # bits learned together, so that a sample is read once for all of them
 MOST_WEIGHT = 10.0  # of a sample of a rare class, so that the first of a late one does not rule
-RUN = 1000  # steps after which the sum of W moves from float32 to float64
-NEVER = 10**18  # a memory that no stream outlives; a multiple of RUN
-PAGE = 4096  # bytes of a memory page
 FEW_ROWS = 64  # calls of at most this many rows learn in place
 BLOCK_ROWS = 8192  # rows mapped to features, or encoded, at a time
 DRAWS = 2000  # codebooks, or targets, that "spread" chooses from
@@ -306,29 +303,19 @@ class Codebook:
 #         A += (W - A) * max(1 / t, 1 / n)     # the hash functions; n is infinite in the paper
 #
 # The fast version differs in three ways. It takes TILE bits at a time. It takes some 64 samples,
-# which stay in the cache while the tiles take turns. And it updates A not at each step but after
-# every run of RUN steps, because what an update contributes to A has a closed form.
-#
-# Uniform average (t <= n). An update made after `age` steps of a run is missing from the first
-# `age` terms of the sum of W. So the sum over k steps is k W - V, where V is the sum of
-# age * update. S is the total of the finished runs.
-#
-# Forgetting (t > n). Let g = 1 - 1/n, and let S be the average at the start of the run. After k
-# steps of the run A = W + g^k (S - W - V), where V is the sum of (g^-age - 1) * update.
-#
-# Runs are short because float32 cannot hold larger sums exactly enough. One of them ends at step n;
-# if n is not a multiple of RUN, the first run is shorter.
+# which stay in the cache while the tiles take turns. And a correct bit costs nothing but its
+# product: as long as W[k] does not change, A[k] only moves towards it, by a factor that `_kept`
+# knows. So A[k] is brought up to date just before W[k] changes, and since[k] notes at which step.
 
 
 @compiled
-def _perceptron(Z, y, a, C, batch, t, W, V, S, n, growth, keep, steps, first_bit, last_bit):
+def _perceptron(Z, y, a, C, batch, t, n, W, A, since, steps, first_bit, last_bit):
     """Learn the bits from first_bit to before last_bit from the samples Z with targets C[y].
 
-    Z (rows, m) C (classes, bits) W V (bits, m or more) a (rows,) float32, S like W float64, y
-    (rows,) int64, steps (1,) int64, growth (run,) float32. Sample i has the weight a[i]. `batch`
-    samples are one step; t steps were made before.
+    Z (rows, m) C (classes, bits) W (bits, m or more) a (rows,) float32, A like W float64, y (rows,)
+    since (bits,) steps (1,) int64. Sample i has the weight a[i]. `batch` samples are one step; t
+    steps were made before.
     """
-    run = len(growth)
     f = np.empty(TILE, np.float32)
     update = np.empty((min(batch, len(Z)), TILE), np.float32)
     n_rows = max(1, 64 // batch) * batch
@@ -344,19 +331,18 @@ def _perceptron(Z, y, a, C, batch, t, W, V, S, n, growth, keep, steps, first_bit
                     for q in range(TILE):
                         c = C[y[i], k + q]
                         update[i - i0, q] = c if (f[q] > 0) != (c > 0) else 0
-                age = (done - n) % run  # steps since a run began; one of them begins at step n
-                weight = growth[age] if done >= n else np.float32(min(age, done))
                 for i in range(i0, i1):
                     for q in range(TILE):
                         c = update[i - i0, q]
                         if c != 0:
                             c *= a[i]
+                            kept = _kept(since[k + q], done, n)
+                            since[k + q] = done
                             for j in range(Z.shape[1]):
+                                w = np.float64(W[k + q, j])
+                                A[k + q, j] = w + kept * (A[k + q, j] - w)
                                 W[k + q, j] += c * Z[i, j]
-                                V[k + q, j] += (weight * c) * Z[i, j]
                 done += 1
-                if age + 1 == run:
-                    _end_run(done, W, V, S, n, run, keep, k)
     if first_bit == 0:  # one of the threads counts
         steps[0] = t + -(-len(Z) // batch)
 
@@ -382,38 +368,27 @@ def _dots(Z, i, W, k, f):
     f[0], f[1], f[2], f[3], f[4], f[5], f[6], f[7] = f0, f1, f2, f3, f4, f5, f6, f7
 
 
-# Inlined to reduce compile time.
 @njit(inline="always")
-def _end_run(done, W, V, S, n, run, keep, k):
-    """Add a run that ends after `done` steps to S, and clear V, for the TILE bits from k on.
+def _kept(a, b, n):
+    """Return which share of W - A is left at step b of what it was at step a, if W stays.
 
-    W V (bits, m) float32, S (bits, m) float64.
+    It is the product of 1 - max(1 / t, 1 / n) over t = a + 1, ..., b.
     """
-    length = min(run, done)
-    for q in range(k, k + TILE):
-        for j in range(W.shape[1]):
-            w = np.float64(W[q, j])
-            v = np.float64(V[q, j])
-            if done <= n:
-                S[q, j] += length * w - v
-            else:
-                S[q, j] = w + keep * (S[q, j] - w - v)
-            if done == n:
-                S[q, j] /= done  # from here on an average
-            V[q, j] = 0
+    if a == b:
+        return 1.0
+    if b <= n:
+        return a / b
+    return min(a, n) / n * (1 - 1 / n) ** (b - max(a, n))
 
 
 @compiled
-def _average(W, V, S, of_S, of_W, of_V, divisor, A):
-    """Set A = (of_S S + of_W W - of_V V) / divisor, in one sweep.
-
-    W V (bits or more, m or more) float32, S the same float64, A (bits, m) float32.
-    """
-    for k in range(A.shape[0]):
-        for j in range(A.shape[1]):
+def _average(W, A, since, t, n, functions):
+    """Set functions (bits, m) float32 to A after t steps; W, A and since as in `_perceptron`."""
+    for k in range(len(functions)):
+        kept = _kept(since[k], t, n)
+        for j in range(functions.shape[1]):
             w = np.float64(W[k, j])
-            v = np.float64(V[k, j])
-            A[k, j] = (of_S * S[k, j] + of_W * w - of_V * v) / divisor
+            functions[k, j] = w + kept * (A[k, j] - w)
 
 
 @compiled
@@ -440,15 +415,15 @@ def _balance(labels, ends, counts, a):
 
 
 def _padded(a: np.ndarray) -> np.ndarray:
-    """Return a copy that starts at a memory page, with zeros up to whole tiles and cache lines.
+    """Return a copy that starts at a cache line, with zeros up to whole tiles and lines.
 
     A row gets an odd number of lines of 16 values, because rows that start at the same offset
-    within a page compete for the same places in the cache.
+    within a memory page compete for the same places in the cache.
     """
     shape = (-(-a.shape[0] // TILE) * TILE, 16 * (-(-a.shape[1] // 16) | 1))
     size = math.prod(shape) * a.itemsize
-    memory = np.zeros(size + PAGE, np.uint8)
-    start = -memory.ctypes.data % PAGE
+    memory = np.zeros(size + 64, np.uint8)
+    start = -memory.ctypes.data % 64
     padded = memory[start : start + size].view(a.dtype).reshape(shape)
     padded[: a.shape[0], : a.shape[1]] = a
     return padded
@@ -1201,7 +1176,7 @@ class HMOH(WeightedHasher):
     n_threads: int | None = None
     random_state: int | None = None
 
-    _saved = ("W", "V", "S", "steps", "counts")
+    _saved = ("W", "A", "since", "steps", "counts")
 
     @property
     def _update_size(self) -> int:
@@ -1213,36 +1188,31 @@ class HMOH(WeightedHasher):
         check_number(self.n_threads, "n_threads", optional=True)
         check_number(self.learning_rate, "learning_rate", float, 1e-30, 1e30)
         check_choice(self.ensemble, "ensemble", (True, False))
-        check_number(self.memory, "memory", optional=True)
+        check_number(self.memory, "memory", optional=True, most=1e300)
         if self.memory is not None and not self.ensemble:
             reason = f"memory={self.memory} is for the average, but ensemble=False"
             raise ValueError(f"{reason}; leave one of them out.")
 
     def _start(self, state: State, Z: np.ndarray) -> None:
         super()._start(state, Z)
-        shape = (int(self.n_bits), Z.shape[1])
-        state.W = np.zeros(shape, np.float32)
-        state.V = np.zeros(shape, np.float32)
-        state.S = np.zeros(shape, np.float64)
+        state.W = np.zeros((self.n_bits, Z.shape[1]), np.float32)
+        state.A = np.zeros(state.W.shape)
+        state.since = np.zeros(self.n_bits, np.int64)
         state.steps = np.zeros(1, np.int64)
         state.counts = np.zeros(0, np.int64)
         state.functions = None  # (n_bits, m) float32, from when they are first asked for
         self._own(state)
-        # The numbers that the comment above `_perceptron` calls n, g^-age - 1 and g^run.
-        n = int(min(self.memory or NEVER, NEVER))
-        run = min(RUN, n)
-        state.log_decay = math.log1p(-1 / max(n, 2))  # for n = 1 it is only multiplied by 0
-        growth = np.expm1(-np.arange(run) * state.log_decay).astype(np.float32)
-        state.forgetting = (n, growth, float(np.float64(1 - 1 / n) ** run))
 
     def _own(self, state: State) -> None:
         if state.maps is not None:
-            state.W, state.V, state.S = map(_padded, (state.W, state.V, state.S))
+            state.W, state.A = _padded(state.W), _padded(state.A)
+            state.since = np.resize(state.since, len(state.W))
             state.steps = state.steps.copy()
 
     def _fill(self, state: State, arrays: dict[str, np.ndarray]) -> None:
         super()._fill(state, arrays)
-        check_number(int(state.steps[0]), "steps", least=0, most=NEVER)
+        if not 0 <= state.since.min() <= state.since.max() <= state.steps[0] < 2**62:
+            raise ValueError(f"it has {state.steps[0]} steps, but updates at {state.since}")
 
     def _learn(self, state: State, Z: np.ndarray, y: np.ndarray, given: np.ndarray) -> None:
         if state.steps[0] == 0:
@@ -1257,8 +1227,8 @@ class HMOH(WeightedHasher):
         state.functions = None
         t = int(state.steps[0])
         samples = (Z, rows, weights, state.book.table, self._update_size, t)
-        arrays = (state.W, state.V, state.S, *state.forgetting, state.steps)
-        learn = partial(_perceptron, *samples, *arrays)
+        arrays = (state.W, state.A, state.since, state.steps)
+        learn = partial(_perceptron, *samples, float(self.memory or math.inf), *arrays)
         if in_place:
             # A copy would take longer. The state is published first and taken back if the loop did
             # not run, so that W and the rest change together, also for a signal handler and after a
@@ -1296,16 +1266,12 @@ class HMOH(WeightedHasher):
             if t == 0:
                 seen = f"seen {state.n_seen} of {self.batch_size} samples of the first batch"
                 raise NotFittedError(f"{seen}; pass more to partial_fit.")
-            n, growth, _ = state.forgetting
-            age = min((t - n) % len(growth), t)
-            rest = math.exp(age * state.log_decay)
-            factors = (1.0, float(age), 1.0, float(t)) if t < n else (rest, 1 - rest, rest, 1.0)
-            if not state.settings["ensemble"]:
-                factors = (0.0, 1.0, 0.0, 1.0)
-            A = np.empty((state.book.n_bits, state.n_mapped), np.float32)
-            _average(state.W, state.V, state.S, *factors, A)
-            state.functions = A
-        return A
+            functions = state.W[: state.book.n_bits, : state.n_mapped].copy()
+            if state.settings["ensemble"]:
+                n = float(state.settings["memory"] or math.inf)
+                _average(state.W, state.A, state.since, t, n, functions)
+            state.functions = functions
+        return functions
 
     def _decide(self, state: State, Z: np.ndarray) -> np.ndarray:
         return Z @ self._functions(state).T

@@ -272,27 +272,23 @@ def perceptron(Z, y, C, batch=1, memory=None, a=None):
     return W, total / n_steps if uniform else A
 
 
-def end_run(done, W, V, S, n, run, keep, k):
-    """Move V into S for 8 bits from k on, after `done` steps, in place."""
-    for q in range(k, k + 8):
-        w = np.asarray(W[q], np.float64)
-        v = np.asarray(V[q], np.float64)
-        if done > n:
-            S[q] = keep * S[q] + (1 - keep) * w - keep * v
-        else:
-            S[q] += min(run, done) * w - v
-        if done == n:
-            S[q] /= n
-        V[q] = 0
+def kept(a, b, n):
+    """Return the product of 1 - max(1/t, 1/n) over the steps t after a and up to b."""
+    share = 1
+    for t in range(a + 1, b + 1):
+        share *= 1 - max(1 / t, 1 / n)
+    return share
 
 
-def average(W, V, S, of_S, of_W, of_V, divisor, A):
-    """Set A to a weighted sum of S, W and V."""
-    n_bits, m = A.shape
+def average(W, A, since, t, n, functions):
+    """Let every A[k] follow W[k] from step since[k] to step t, and write the result."""
+    n_bits, m = functions.shape
     for k in range(n_bits):
-        for j in range(m):
-            total = of_S * S[k, j] + of_W * float(W[k, j]) - of_V * float(V[k, j])
-            A[k, j] = total / divisor
+        row = [float(a) for a in A[k, :m]]
+        for step in range(since[k] + 1, t + 1):
+            rate = max(1 / step, 1 / n)
+            row = [a + (float(w) - a) * rate for w, a in zip(W[k, :m], row, strict=True)]
+        functions[k] = row
 
 
 def order(n_bits, n_labels):

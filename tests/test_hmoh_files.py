@@ -343,6 +343,7 @@ def test_arrays_of_a_file_that_a_loop_could_not_use_are_refused(tmp_path):
     raw[:, 0] = 1 << 30  # no character
     bad = {"y": [raw.view(labels.dtype)[:, 0]]}
     bad["model/steps"] = [np.array([steps]) for steps in (-1, -(2**63), 2**63 - 1)]
+    bad["model/since"] = [np.full(8, step) for step in (-1, 1, 2**62)]
     bad["model/counts"] = [np.array([-1]), np.zeros(99, int)]
     for name, values in bad.items():
         for value in values:
