@@ -53,9 +53,9 @@ TILE = 8  # bits learned together, so that a sample is read once for all of them
 MOST_WEIGHT = 10.0  # of a sample of a rare class, so that the first of a late one does not rule
 FEW_ROWS = 64  # calls of at most this many rows learn in place
 BLOCK_ROWS = 8192  # rows mapped to features, or encoded, at a time
-DRAWS = 2000  # codebooks, or targets, that "spread" chooses from
-FAR_PAIRS = 200_000  # distances that "spread" computes for one label of an open stream
-FAR_LABELS = 1000  # labels of an open stream after which "spread" becomes "random"
+KINDS = ("random", "ordered", "spread")  # of codebooks
+DRAWS = 2000  # codes that "spread" chooses a target from
+FAR_PAIRS = 200_000  # distances that "spread" computes for one label
 FORMAT = "hmoh model 6"  # the mark of saved files
 
 
@@ -107,26 +107,15 @@ def hadamard(order: int) -> np.ndarray:
 
 def hadamard_product(x: np.ndarray) -> np.ndarray:
     """Return hadamard(n) @ x for x (n, m) as float64, by the fast transform in O(n log n) m."""
-    product = np.array(x, np.float64)
-    if len(product) & (len(product) - 1):
-        raise ValueError(f"{len(product)} rows are no power of two; pass 1, 2, 4, 8, ... rows.")
-    _walsh_hadamard(product)
-    return product
-
-
-@compiled
-def _walsh_hadamard(A):
-    """Multiply A (n, m) float64 from the left by Sylvester's matrix of order n, in place."""
+    x = np.array(x, np.float64)
+    if len(x) & (len(x) - 1):
+        raise ValueError(f"{len(x)} rows are no power of two; pass 1, 2, 4, 8, ... rows.")
     half = 1
-    while half < len(A):
-        for start in range(0, len(A), 2 * half):
-            for i in range(start, start + half):
-                for j in range(A.shape[1]):
-                    first = A[i, j]
-                    second = A[i + half, j]
-                    A[i, j] = first + second
-                    A[i + half, j] = first - second
+    while half < len(x):  # H_2n = [[H, H], [H, -H]]
+        upper, lower = x.reshape(-1, 2, half, x.shape[1]).swapaxes(0, 1)
+        x = np.stack([upper + lower, upper - lower], axis=1).reshape(x.shape)
         half *= 2
+    return x
 
 
 def _sign(x: np.ndarray) -> np.ndarray:
@@ -139,9 +128,11 @@ class Codebook:
 
     The order r* is the smallest power of two, from 2 on, that is at least the code length and the
     number of labels (Eq. 10). If r* is not the code length, a column c becomes sign(Wlsh^T c) with
-    a Gaussian Wlsh (Eq. 11). When the columns run out, the order doubles: new labels get columns of
-    the upper half, with a new Wlsh. If such a label's target is that of another label, it is drawn
-    again, as long as there are unused codes. Targets already given never change.
+    a Gaussian Wlsh (Eq. 11); with kind="spread" the target is then the one of many random codes
+    that is farthest from those already given. When the columns run out, the order doubles: new
+    labels get columns of the upper half, with a new Wlsh. If such a label's target is that of
+    another label, it is drawn again, as long as there are unused codes. Targets already given
+    never change.
 
     Parameters
     ----------
@@ -160,7 +151,7 @@ class Codebook:
     """
 
     def __init__(self, n_bits: int, kind: str = "random", n_labels: int | None = None, seed=0):
-        check_choice(kind, "kind", ("random", "ordered", "spread"))
+        check_choice(kind, "kind", KINDS)
         self.n_bits = int(n_bits)
         self.kind = kind
         self.n_labels = n_labels
@@ -170,11 +161,8 @@ class Codebook:
         self.rows: dict = {}  # label, or tuple of labels, to its row of the table
         # (rows, bits) target codes, with zeros up to whole tiles of bits
         self.table = np.zeros((0, -(-self.n_bits // TILE) * TILE), np.float32)
-        self._given: set[bytes] = set()  # the targets of labels
         self._rng = np.random.default_rng(seed)
         self._draw(0)
-        if kind == "spread" and n_labels and self.order != n_bits:
-            self._choose_draw()
 
     @property
     def targets(self) -> dict:
@@ -191,14 +179,12 @@ class Codebook:
             return self
         book = copy.copy(self)
         book.columns = self.columns.copy()
-        book.rows = self.rows.copy()
-        book.table = np.concatenate([self.table, np.zeros((len(new), self.table.shape[1]), "f")])
-        book._given = self._given.copy()
+        book.rows = self.rows | {key: row for row, key in enumerate(new, start=len(self.rows))}
+        book.table = np.pad(self.table, ((0, len(new)), (0, 0)))
         book._rng = copy.deepcopy(self._rng)
-        for row, key in enumerate(new, start=len(self.rows)):
+        for key in new:
             target = book._vote(key) if isinstance(key, tuple) else book._next_target()
-            book.table[row, : self.n_bits] = target
-            book.rows[key] = row
+            book.table[book.rows[key], : self.n_bits] = target
         return book
 
     def _draw(self, first: int) -> None:
@@ -208,67 +194,44 @@ class Codebook:
         if self.kind != "ordered":
             self._queue = self._rng.permutation(self._queue)
         self._lsh = self._aligned = None
-        if self.order != self.n_bits:
+        if self.order != self.n_bits and self.kind != "spread":
             self._lsh = self._rng.normal(size=(self.order, self.n_bits))
 
-    def _choose_draw(self) -> None:
-        """Keep the draw whose nearest targets are farthest apart; of equals the least crowded.
-
-        The number of draws follows from an estimated cost of one second, not from a clock, so that
-        the result can be repeated.
-        """
-        nanoseconds = 40 * self.order * self.n_bits + 0.5 * self.n_labels**2 * self.n_bits
-        n_draws = int(np.clip(1e9 / nanoseconds, 1, DRAWS))
-        best_score = (math.inf, math.inf)
-        for _ in range(n_draws):
-            self._draw(0)
-            score = (0, 0)
-            if n_draws > 1:
-                aligned = _sign(hadamard_product(self._lsh)[self._queue[: self.n_labels]])
-                products = aligned.astype(np.float32) @ aligned.T
-                np.fill_diagonal(products, -self.n_bits)
-                score = (products.max(), np.square(products).sum(dtype=np.float64))
-            if score < best_score:
-                best_score = score
-                best = self._queue, self._lsh
-        self._queue, self._lsh = best
-
     def _next_target(self) -> np.ndarray:
-        """Return the target of a new label: the next column, aligned."""
+        """Return the target of a new label: the next column, aligned, or a code far from others."""
         if not len(self._queue):
             self.order *= 2
             self._draw(self.order // 2)
-        column = int(self._queue[0])
-        if self._lsh is None:
-            target = _sign(self._sum_of_columns([column]))
+        column, self._queue = int(self._queue[0]), self._queue[1:]
+        given = self.table[: len(self.columns), : self.n_bits]  # to the labels before
+        self.columns.append(column)
+        if self.order == self.n_bits:
+            return _sign(self._sum_of_columns([column]))
+        if self.kind == "spread":
+            target = self._far_from(given)
         else:
             if self._aligned is None:  # all columns at once, (order, n_bits) int8
                 self._aligned = _sign(hadamard_product(self._lsh))
             target = self._aligned[column]
-            if self.kind == "spread" and not self.n_labels:
-                target = self._far_target(target)
         has_grown = self._first > 0
-        has_room = len(self._given) < 2.0**self.n_bits
-        while has_grown and has_room and target.tobytes() in self._given:
+        while has_grown and (given == target).all(axis=1).any():
+            if len(np.unique(given, axis=0)) == 2.0**self.n_bits:
+                break  # all codes are taken
             # Signs under a new Wlsh are independent coins.
             target = _sign(self._rng.integers(2, size=self.n_bits))
-        self._queue = self._queue[1:]
-        self.columns.append(column)
-        self._given.add(target.tobytes())
         return target
 
-    def _far_target(self, target: np.ndarray) -> np.ndarray:
-        """Return the random code that is farthest from the targets already given.
+    def _far_from(self, given: np.ndarray) -> np.ndarray:
+        """Return the random code whose nearest neighbour among the given ones is farthest.
 
         The work for a label is bounded: the more targets there are, the fewer codes are compared.
         """
-        n = len(self.rows)
-        if n == 0 or n > FAR_LABELS:
-            return target
-        candidates = _sign(self._rng.integers(2, size=(min(DRAWS, FAR_PAIRS // n), self.n_bits)))
-        products = candidates @ self.table[:n, : self.n_bits].T
-        best_first = np.lexsort((np.square(products).sum(axis=1), products.max(axis=1)))
-        return candidates[best_first[0]]
+        n_codes = min(DRAWS, 1 + FAR_PAIRS // (1 + len(given)))
+        codes = _sign(self._rng.integers(2, size=(n_codes, self.n_bits)))
+        products = codes @ given.T
+        # Of equally good codes, the one that is nearly orthogonal to most of them.
+        order = np.lexsort((np.square(products).sum(axis=1), products.max(axis=1, initial=-np.inf)))
+        return codes[order[0]]
 
     def _sum_of_columns(self, which: list[int]) -> np.ndarray:
         """Return the sum of some columns of the Hadamard matrix, (order,) float64."""
@@ -281,10 +244,13 @@ class Codebook:
 
         Ties are set at random so that the code is as balanced as possible.
         """
-        votes = self._sum_of_columns([self.columns[label] for label in labels])
+        if self._lsh is None:
+            votes = self.table[list(labels), : self.n_bits].sum(axis=0)
+        else:
+            votes = self._sum_of_columns([self.columns[label] for label in labels])
         rng = np.random.default_rng([self.seed, *labels])
         tied = rng.permutation(np.flatnonzero(votes == 0))
-        n_plus = np.clip(self.order // 2 - np.count_nonzero(votes > 0), 0, len(tied))
+        n_plus = np.clip(len(votes) // 2 - np.count_nonzero(votes > 0), 0, len(tied))
         votes[tied[:n_plus]] = 1
         majority = _sign(votes)
         return majority if self._lsh is None else _sign(majority @ self._lsh)
@@ -990,7 +956,7 @@ class CodebookHasher(OnlineHasher):
     def _check_params(self) -> None:
         super()._check_params()
         check_number(self.n_classes, "n_classes", optional=True)
-        check_choice(self.codebook, "codebook", ("random", "ordered", "spread"))
+        check_choice(self.codebook, "codebook", KINDS)
 
     def _start(self, state: State, Z: np.ndarray) -> None:
         super()._start(state, Z)
@@ -1044,7 +1010,6 @@ class CodebookHasher(OnlineHasher):
         targets = _sign(state.targets)
         del state.labels, state.targets  # the codebook has them
         state.book.table[:, : self.n_bits] = targets
-        state.book._given = {target.tobytes() for target in targets[: len(state.book.columns)]}
 
 
 class WeightedHasher(CodebookHasher):
@@ -1112,8 +1077,9 @@ class HMOH(WeightedHasher):
         from these samples too.
     codebook : {"random", "ordered", "spread"}
         How labels get their columns of the Hadamard matrix. "random" is what the paper says.
-        "ordered" is what its published code does. "spread" is ours: the best of many random draws,
-        where the code length is not the order of the matrix (of random codes on an open stream).
+        "ordered" is what its published code does. "spread" is ours: where the code length is not
+        the order of the matrix, each label gets the one of many random codes that is farthest from
+        those of the labels before.
     ensemble : bool
         Average the perceptron over the stream (Sec. 3.7), or use its last state.
     memory : int, optional

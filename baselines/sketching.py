@@ -12,14 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hmoh import (
-    NotFittedError,
-    OnlineHasher,
-    State,
-    check_choice,
-    check_number,
-    hadamard_product,
-)
+from hmoh import NotFittedError, OnlineHasher, State, check_choice, check_number, compiled
 
 __all__ = ["FROSH", "SketchHash"]
 
@@ -330,4 +323,20 @@ def _compressed(A: np.ndarray, q: int, rng: np.random.Generator) -> np.ndarray:
     padded = np.zeros((order, n_features))
     padded[:n] = rng.choice([-1.0, 1.0], size=(n, 1)) * A
     chosen = rng.choice(order, q, replace=False)
-    return hadamard_product(padded)[chosen] / np.sqrt(q)
+    _walsh_hadamard(padded)
+    return padded[chosen] / np.sqrt(q)
+
+
+@compiled
+def _walsh_hadamard(A):
+    """Multiply A (n, m) float64 from the left by Sylvester's matrix of order n, in place."""
+    half = 1
+    while half < len(A):
+        for start in range(0, len(A), 2 * half):
+            for i in range(start, start + half):
+                for j in range(A.shape[1]):
+                    first = A[i, j]
+                    second = A[i + half, j]
+                    A[i, j] = first + second
+                    A[i + half, j] = first - second
+        half *= 2

@@ -49,7 +49,7 @@ CASES = {
     "batch_size": [1, 1, 2, 7, 70],
     "FEW_ROWS": [64, 4, 0],
     "BLOCK_ROWS": [8192, 65],
-    "FAR_LABELS": [1000, 8],
+    "FAR_PAIRS": [200_000, 8],
 }
 MAPS = {"none": lambda: None, "map": lambda: Shift(7), "list": lambda: [Shift(3), Shift(9)]}
 
@@ -112,7 +112,7 @@ class Streams(RuleBasedStateMachine):
         case = {name: rng.choice(CASES[name]) for name in CASES}
         note(case)
         self.patch = pytest.MonkeyPatch()
-        for name in ("FEW_ROWS", "BLOCK_ROWS", "FAR_LABELS"):
+        for name in ("FEW_ROWS", "BLOCK_ROWS", "FAR_PAIRS"):
             self.patch.setattr(hmoh, name, case[name])
         self.patch.setattr(hmoh, "DRAWS", 20)
         self.is_exact = case["integer"]

@@ -360,7 +360,7 @@ def test_a_sigint_finds_the_state_before_or_after_a_call(kind, n_signals):
 
 
 def test_nothing_is_compiled_at_import():
-    script = "import hmoh; print(hmoh._perceptron.signatures, hmoh._walsh_hadamard.signatures)"
+    script = "import hmoh; print(hmoh._perceptron.signatures, hmoh._average.signatures)"
     env = os.environ | {"NUMBA_DISABLE_JIT": "0"}
     command = [sys.executable, "-c", script]
     assert subprocess.check_output(command, cwd=ROOT, env=env, text=True) == "[] []\n"

@@ -83,6 +83,14 @@ def test_a_sketch_that_loses_nothing_gives_principal_directions():
 # ---- FROSH ---------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("order", [1, 2, 64])
+def test_the_fast_transform_agrees_with_naive(order):
+    x = np.random.default_rng(0).integers(-9, 10, size=(order, 3)).astype(float)
+    expected = naive.sylvester(order) @ x
+    sketching._walsh_hadamard(x)
+    assert_array_equal(x, expected)
+
+
 def test_frosh_compresses_as_the_formula_says():
     X = stream(40).astype(np.float64)
     model = make(FROSH).partial_fit(X)
