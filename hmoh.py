@@ -29,12 +29,10 @@ from __future__ import annotations
 
 import contextlib
 import copy
-import errno
 import json
 import math
 import os
 import threading
-import uuid
 import warnings
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -47,7 +45,7 @@ from numba.core.caching import FunctionCache
 
 __all__ = ["BLOCK_ROWS", "HMOH", "Codebook", "CodebookHasher", "NotFittedError", "OnlineHasher"]
 __all__ += ["State", "check_choice", "check_features", "check_labels", "check_number", "compiled"]
-__all__ += ["MOST_WEIGHT", "WeightedHasher", "hadamard", "hadamard_product"]
+__all__ += ["MOST_WEIGHT", "hadamard"]
 
 TILE = 8  # bits learned together, so that a sample is read once for all of them
 MOST_WEIGHT = 10.0  # of a sample of a rare class, so that the first of a late one does not rule
@@ -92,30 +90,24 @@ def compiled(function):
 # ---- target codes (Sec. 3.4 to 3.6) --------------------------------------------------------------
 
 
-def hadamard(order: int) -> np.ndarray:
-    """Return Sylvester's matrix of a power of two, H_ij = (-1)^popcount(i & j) for i, j from 0.
+def hadamard(order: int, columns: list[int] | None = None) -> np.ndarray:
+    """Return Sylvester's matrix of a power of two, or some of its columns, as int8.
 
-    The paper's recursion is right. Its closed form, (-1)^((i-1)(j-1)), is a matrix of rank 2.
+    H_ij = (-1)^popcount(i & j) for i, j from 0. The paper's recursion is right. Its closed form,
+    (-1)^((i-1)(j-1)), is a matrix of rank 2.
 
     >>> hadamard(2)
     array([[ 1,  1],
            [ 1, -1]], dtype=int8)
     """
     check_number(order, "order")
-    return hadamard_product(np.eye(order)).astype(np.int8)
-
-
-def hadamard_product(x: np.ndarray) -> np.ndarray:
-    """Return hadamard(n) @ x for x (n, m) as float64, by the fast transform in O(n log n) m."""
-    x = np.array(x, np.float64)
-    if len(x) & (len(x) - 1):
-        raise ValueError(f"{len(x)} rows are no power of two; pass 1, 2, 4, 8, ... rows.")
-    half = 1
-    while half < len(x):  # H_2n = [[H, H], [H, -H]]
-        upper, lower = x.reshape(-1, 2, half, x.shape[1]).swapaxes(0, 1)
-        x = np.stack([upper + lower, upper - lower], axis=1).reshape(x.shape)
-        half *= 2
-    return x
+    if order & (order - 1):
+        raise ValueError(f"order={order} is no power of two; pass 1, 2, 4, 8, ...")
+    j = np.arange(order) if columns is None else np.asarray(columns)
+    H = np.ones((1, len(j)), np.int8)
+    while len(H) < order:  # H_2n = [[H, H], [H, -H]]
+        H = np.concatenate([H, np.where(j & len(H), -H, H)])
+    return H
 
 
 def _sign(x: np.ndarray) -> np.ndarray:
@@ -133,15 +125,6 @@ class Codebook:
     labels get columns of the upper half, with a new Wlsh. If such a label's target is that of
     another label, it is drawn again, as long as there are unused codes. Targets already given
     never change.
-
-    Parameters
-    ----------
-    n_bits : int
-    kind : {"random", "ordered", "spread"}
-        As `codebook` in `HMOH`.
-    n_labels : int, optional
-        Number of labels, if it is known.
-    seed : int
 
     Examples
     --------
@@ -193,7 +176,7 @@ class Codebook:
         self._queue = np.arange(first, self.order)
         if self.kind != "ordered":
             self._queue = self._rng.permutation(self._queue)
-        self._lsh = self._aligned = None
+        self._lsh = None
         if self.order != self.n_bits and self.kind != "spread":
             self._lsh = self._rng.normal(size=(self.order, self.n_bits))
 
@@ -205,14 +188,10 @@ class Codebook:
         column, self._queue = int(self._queue[0]), self._queue[1:]
         given = self.table[: len(self.columns), : self.n_bits]  # to the labels before
         self.columns.append(column)
+        target = hadamard(self.order, [column])[:, 0]
         if self.order == self.n_bits:
-            return _sign(self._sum_of_columns([column]))
-        if self.kind == "spread":
-            target = self._far_from(given)
-        else:
-            if self._aligned is None:  # all columns at once, (order, n_bits) int8
-                self._aligned = _sign(hadamard_product(self._lsh))
-            target = self._aligned[column]
+            return target
+        target = self._far_from(given) if self._lsh is None else _sign(target @ self._lsh)
         has_grown = self._first > 0
         while has_grown and (given == target).all(axis=1).any():
             if len(np.unique(given, axis=0)) == 2.0**self.n_bits:
@@ -233,12 +212,6 @@ class Codebook:
         order = np.lexsort((np.square(products).sum(axis=1), products.max(axis=1, initial=-np.inf)))
         return codes[order[0]]
 
-    def _sum_of_columns(self, which: list[int]) -> np.ndarray:
-        """Return the sum of some columns of the Hadamard matrix, (order,) float64."""
-        chosen = np.zeros((self.order, 1))
-        chosen[which] = 1
-        return hadamard_product(chosen)[:, 0]
-
     def _vote(self, labels: tuple[int, ...]) -> np.ndarray:
         """Return the majority of the labels' columns, aligned.
 
@@ -247,7 +220,7 @@ class Codebook:
         if self._lsh is None:
             votes = self.table[list(labels), : self.n_bits].sum(axis=0)
         else:
-            votes = self._sum_of_columns([self.columns[label] for label in labels])
+            votes = hadamard(self.order, [self.columns[j] for j in labels]).sum(axis=1, dtype=float)
         rng = np.random.default_rng([self.seed, *labels])
         tied = rng.permutation(np.flatnonzero(votes == 0))
         n_plus = np.clip(len(votes) // 2 - np.count_nonzero(votes > 0), 0, len(tied))
@@ -552,13 +525,12 @@ class OnlineHasher:
         """Set parameters by the names of `get_params`: all of them, or none on an error."""
         own = {name: params[name] for name in params if name in self.__dataclass_fields__}
         new = type(self)(**self.get_params(deep=False) | own)
-        unknown = set(params) - set(new.get_params())
-        if unknown:
-            way = f"pass one of {', '.join(new.get_params())}"
-            raise ValueError(f"{type(self).__name__} has no parameter {min(unknown)!r}; {way}.")
+        for name in params:
+            if name not in new.get_params():
+                way = f"pass one of {', '.join(new.get_params())}"
+                raise ValueError(f"{type(self).__name__} has no parameter {name!r}; {way}.")
         for prefix, part in _named_maps(new.feature_map).items():
-            inner = _pop_part(params, f"{prefix}__")
-            if inner:
+            if inner := _pop_part(params, f"{prefix}__"):
                 part.set_params(**inner)
         vars(self).update(own)
         return self
@@ -583,10 +555,9 @@ class OnlineHasher:
 
     def _settings(self) -> dict:
         """Return what must not change while the model learns, in a form that == can compare."""
-        settings = self.get_params(deep=False)
-        settings.pop("n_threads", None)  # results do not depend on it
         maps = _named_maps(self.feature_map).values()
-        settings["feature_map"] = [(type(m), getattr(m, "get_params", dict)()) for m in maps]
+        settings = self.get_params() | {"feature_map": [type(part) for part in maps]}
+        settings.pop("n_threads", None)  # results do not depend on it
         return settings
 
     def _check_unchanged(self, state: State) -> None:
@@ -681,13 +652,12 @@ class OnlineHasher:
     @property
     def n_warmup(self) -> int:
         """Return the number of samples that the feature maps are fitted on."""
-        wishes = [self._least_warmup]
-        for part in _named_maps(self.feature_map).values():
-            wishes.append(self.warmup or getattr(part, "n_warmup", None))
-            if wishes[-1] is None:
-                way = "pass the number of samples that it needs as warmup"
-                raise ValueError(f"warmup=None, but {part!r} has no n_warmup; {way}.")
-        return max(wishes)
+        maps = _named_maps(self.feature_map).values()
+        wishes = [self.warmup or getattr(part, "n_warmup", None) for part in maps]
+        if None in wishes:
+            way = "pass the number of samples that it needs as warmup"
+            raise ValueError(f"warmup=None, but {self.feature_map!r} has no n_warmup; {way}.")
+        return max([self._least_warmup, *wishes])
 
     def _new_state(self, n_features: int) -> State:
         # After `fit` the lock is the same, because another thread may hold it.
@@ -720,10 +690,22 @@ class OnlineHasher:
         return y
 
     def _check_weights(self, sample_weight, n_samples: int) -> tuple:
-        """Return nothing; methods that weigh their samples return the weights."""
-        if sample_weight is not None:
-            raise TypeError(f"{type(self).__name__} weighs no samples; leave sample_weight out.")
-        return ()
+        """Return a tuple of the samples' weights, or of nothing if the method weighs no samples."""
+        if not hasattr(self, "class_weight"):
+            if sample_weight is not None:
+                raise TypeError(f"{type(self).__name__} weighs no samples; drop sample_weight.")
+            return ()
+        if sample_weight is None:
+            return (np.ones(n_samples, np.float32),)
+        weights = np.asarray(sample_weight)
+        if weights.shape != (n_samples,) or weights.dtype.kind not in "buif":
+            given = f"sample_weight is {weights.dtype} of shape {weights.shape}"
+            raise ValueError(f"{given}; pass a number for each of the {n_samples} samples.")
+        is_wrong = ~((weights >= 0) & (weights <= 1e15))  # NaN is wrong too
+        if is_wrong.any():
+            given = f"sample_weight[{is_wrong.argmax()}] is {weights[is_wrong.argmax()]}"
+            raise ValueError(f"{given}; pass numbers from 0 to 1e15, and 0 to ignore a sample.")
+        return (weights.astype(np.float32),)
 
     def _fit_maps(self, state: State, X: np.ndarray) -> None:
         """Fit copies of the feature maps on the samples of the warm-up, then start the method."""
@@ -823,7 +805,7 @@ class OnlineHasher:
         """
         with self._fitted(is_warm=False).lock:
             arrays = self._to_arrays(self._state)
-        temporary = f"{os.fspath(path)}.{uuid.uuid4().hex}.tmp"
+        temporary = f"{os.fspath(path)}.{os.getpid()}.{threading.get_ident()}.tmp"
         try:
             with open(temporary, "wb") as file:
                 np.savez(file, **arrays)
@@ -870,35 +852,30 @@ class OnlineHasher:
 
         If the model had feature maps, pass new ones of the same kinds; copies of them are filled.
         """
-        try:
-            with open(path, "rb") as stream, np.load(stream, allow_pickle=False) as file:
-                arrays = dict(file)
-            for a in arrays.values():
-                if a.dtype.kind == "U":
-                    a.tolist()  # raises if an entry is no character
-            mark = arrays.pop("format").item()
-            if mark != f"{FORMAT} {cls.__name__}":
-                raise ValueError(f"it is marked {mark!r}, not '{FORMAT} {cls.__name__}'")
-            head = json.loads(arrays.pop("head").item())
-            model = cls(**head["params"] | {"feature_map": copy.deepcopy(feature_map)})
-            maps = list(_named_maps(model.feature_map).values())
-            if len(maps) != len(head["maps"]):
-                raise ValueError(f"its maps are [{', '.join(head['maps'])}], not {maps}")
-            for i, part in enumerate(maps):
-                part.set_state(_pop_part(arrays, f"map{i}/"))
-            model._check_params()
-            model._resume(head, arrays, copy.deepcopy(maps))
-            return model
-        except Exception as error:  # a damaged file raises nearly anything
-            # A damaged file may lead to a position before its beginning, an invalid argument.
-            if isinstance(error, OSError) and error.errno not in (None, errno.EINVAL):
-                raise
-            reason = f"{path} does not load as {cls.__name__} ({type(error).__name__}: {error})"
-            way = "pass a file written by save, and maps like its own as feature_map"
-            raise ValueError(f"{reason}; {way}.") from error
+        with open(path, "rb") as stream:
+            try:
+                with np.load(stream, allow_pickle=False) as file:
+                    arrays = dict(file)
+                mark = arrays.pop("format").item()
+                if mark != f"{FORMAT} {cls.__name__}":
+                    raise ValueError(f"it is marked {mark!r}, not '{FORMAT} {cls.__name__}'")
+                head = json.loads(arrays.pop("head").item())
+                model = cls(**head["params"] | {"feature_map": copy.deepcopy(feature_map)})
+                model._check_params()
+                model._resume(head, arrays)
+                return model
+            except Exception as error:  # a damaged file raises nearly anything
+                reason = f"{path} does not load as {cls.__name__} ({type(error).__name__}: {error})"
+                way = "pass a file written by save, and maps like its own as feature_map"
+                raise ValueError(f"{reason}; {way}.") from error
 
-    def _resume(self, head: dict, arrays: dict[str, np.ndarray], maps: list) -> None:
+    def _resume(self, head: dict, arrays: dict[str, np.ndarray]) -> None:
         """Start afresh, then replace what was learned by the arrays of a file."""
+        maps = list(_named_maps(self.feature_map).values())
+        if len(maps) != len(head["maps"]):
+            raise ValueError(f"its maps are [{', '.join(head['maps'])}], not {maps}")
+        for i, part in enumerate(maps):
+            part.set_state(_pop_part(arrays, f"map{i}/"))
         for name, least in (("n_features", 1), ("n_seen", 0), ("seed", 0)):
             check_number(head[name], name, least=least, most=2**63)
         self._state = state = self._new_state(head["n_features"])
@@ -907,7 +884,7 @@ class OnlineHasher:
         state.classes = head["classes"] and np.array(head["classes"])
         learned = _pop_part(arrays, "model/")
         if learned:
-            state.maps = maps
+            state.maps = copy.deepcopy(maps)
             # Samples of the right shape will do, because what is learned from them is replaced.
             shape = (max(2, self._least_warmup), state.n_features)
             self._begin(state, np.random.default_rng(0).normal(size=shape).astype(np.float32))
@@ -917,6 +894,7 @@ class OnlineHasher:
         if state.n_seen and not learned:
             raise ValueError("it lacks what was learned")
         if waiting:
+            waiting["y"].tolist()  # raises if an entry is no character
             self.partial_fit(**waiting)  # these samples wait again
         if arrays:
             raise ValueError(f"it holds {min(arrays)}, which is unknown")
@@ -951,12 +929,14 @@ class CodebookHasher(OnlineHasher):
     """Base class of the methods that learn the target codes of a Hadamard codebook.
 
     A method has the parameters `codebook` and `n_classes`, and gets its targets by `_target_rows`.
+    If it also has `class_weight`, its `_learn` gets the caller's weights too, and calls `_weights`.
     """
 
     def _check_params(self) -> None:
         super()._check_params()
         check_number(self.n_classes, "n_classes", optional=True)
         check_choice(self.codebook, "codebook", KINDS)
+        check_choice(getattr(self, "class_weight", None), "class_weight", (None, "balanced"))
 
     def _start(self, state: State, Z: np.ndarray) -> None:
         super()._start(state, Z)
@@ -966,6 +946,7 @@ class CodebookHasher(OnlineHasher):
             raise ValueError(f"{reason}; raise it, or leave it out.")
         n_labels = self.n_classes or len(known) or None
         state.book = Codebook(self.n_bits, self.codebook, n_labels, state.seed).add(known)
+        state.counts = np.zeros(0, np.int64)  # samples of every label, for `class_weight`
 
     def _target_rows(self, state: State, y: np.ndarray) -> np.ndarray:
         """Return for each sample the row of its target in `state.book.table`, (n,) int64.
@@ -994,48 +975,6 @@ class CodebookHasher(OnlineHasher):
         targets = self._fitted().book.targets.items()
         return {key: target for key, target in targets if isinstance(key, tuple)}
 
-    def _learned(self, state: State) -> dict[str, np.ndarray]:
-        labels = np.array(json.dumps(list(state.book.rows)[state.form[1] :]))  # columns are known
-        targets = state.book.table[:, : self.n_bits].astype(np.int8)
-        return super()._learned(state) | {"labels": labels, "targets": targets}
-
-    def _fill(self, state: State, arrays: dict[str, np.ndarray]) -> None:
-        keys = json.loads(arrays["labels"].item())
-        kind, n_columns = state.form
-        need = {"i": int, "U": str, "u": list}[kind]
-        if any(type(key) is not need for key in keys) or (kind != "u" and n_columns):
-            raise ValueError(f"its labels are {keys}, not of the form {state.form}")
-        state.book = state.book.add([tuple(key) for key in keys] if n_columns else keys)
-        super()._fill(state, arrays)
-        targets = _sign(state.targets)
-        del state.labels, state.targets  # the codebook has them
-        state.book.table[:, : self.n_bits] = targets
-
-
-class WeightedHasher(CodebookHasher):
-    """Base class of the methods whose samples have weights: those of the caller, and of classes.
-
-    A method has the parameter `class_weight` and keeps `counts`, the samples of every label. Its
-    `_learn` gets the caller's weights too, and calls `_weights`.
-    """
-
-    def _check_params(self) -> None:
-        super()._check_params()
-        check_choice(self.class_weight, "class_weight", (None, "balanced"))
-
-    def _check_weights(self, sample_weight, n_samples: int) -> tuple:
-        if sample_weight is None:
-            return (np.ones(n_samples, np.float32),)
-        weights = np.asarray(sample_weight)
-        if weights.shape != (n_samples,) or weights.dtype.kind not in "buif":
-            given = f"sample_weight is {weights.dtype} of shape {weights.shape}"
-            raise ValueError(f"{given}; pass a number for each of the {n_samples} samples.")
-        is_wrong = ~((weights >= 0) & (weights <= 1e15))  # NaN is wrong too
-        if is_wrong.any():
-            given = f"sample_weight[{is_wrong.argmax()}] is {weights[is_wrong.argmax()]}"
-            raise ValueError(f"{given}; pass numbers from 0 to 1e15, and 0 to ignore a sample.")
-        return (weights.astype(np.float32),)
-
     def _weights(self, state: State, y: np.ndarray, rows: np.ndarray, given: np.ndarray):
         """Return the weights of the samples, (n,) float32, and count their labels.
 
@@ -1053,18 +992,31 @@ class WeightedHasher(CodebookHasher):
         state.counts = counts
         return weights
 
+    def _learned(self, state: State) -> dict[str, np.ndarray]:
+        labels = np.array(json.dumps(list(state.book.rows)[state.form[1] :]))  # columns are known
+        targets = state.book.table[:, : self.n_bits].astype(np.int8)
+        return super()._learned(state) | {"labels": labels, "targets": targets}
+
     def _fill(self, state: State, arrays: dict[str, np.ndarray]) -> None:
+        keys = json.loads(arrays["labels"].item())
+        kind, n_columns = state.form
+        need = {"i": int, "U": str, "u": list}[kind]
+        if any(type(key) is not need for key in keys) or (kind != "u" and n_columns):
+            raise ValueError(f"its labels are {keys}, not of the form {state.form}")
+        state.book = state.book.add([tuple(key) for key in keys] if n_columns else keys)
         super()._fill(state, arrays)
-        is_possible = (state.counts >= 0) & (state.counts < 2**40)
-        if not is_possible.all() or len(state.counts) > len(state.book.columns):
-            raise ValueError(f"its counts of {len(state.counts)} labels are not possible")
+        state.book.table[:, : self.n_bits] = _sign(state.targets)
+        del state.labels, state.targets  # the codebook has them
+        counts = state.counts
+        if len(counts) > len(state.book.columns) or not ((counts >= 0) & (counts < 2**40)).all():
+            raise ValueError(f"its counts of {len(counts)} labels are not possible")
 
 
 # ---- the method ----------------------------------------------------------------------------------
 
 
 @dataclass(eq=False)
-class HMOH(WeightedHasher):
+class HMOH(CodebookHasher):
     """Hadamard Matrix Guided Online Hashing.
 
     Parameters
@@ -1165,7 +1117,6 @@ class HMOH(WeightedHasher):
         state.A = np.zeros(state.W.shape)
         state.since = np.zeros(self.n_bits, np.int64)
         state.steps = np.zeros(1, np.int64)
-        state.counts = np.zeros(0, np.int64)
         state.functions = None  # (n_bits, m) float32, from when they are first asked for
         self._own(state)
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hmoh import CodebookHasher, NotFittedError, State, WeightedHasher, check_number
+from hmoh import CodebookHasher, NotFittedError, State, check_number
 
 __all__ = ["HadamardRidge"]
 
@@ -18,7 +18,7 @@ BLOCK = 512  # samples that enter the sums together
 
 
 @dataclass(eq=False)
-class HadamardRidge(WeightedHasher):
+class HadamardRidge(CodebookHasher):
     """Ridge regression to the target codes of HMOH, from sums over the stream.
 
     Let z_i be the m features of sample i, and c_i the target code of its label, or set of labels.
@@ -91,7 +91,6 @@ class HadamardRidge(WeightedHasher):
         state.gram = np.zeros((Z.shape[1], Z.shape[1]))  # G
         state.sums = np.zeros((0, Z.shape[1]))  # S, without rows for the newest targets
         state.n_learned = 0
-        state.counts = np.zeros(0, np.int64)
         state.solution = {}  # W, once it was asked for; later states share it until the next block
 
     def _all_sums(self, state: State) -> np.ndarray:
@@ -181,9 +180,9 @@ class HadamardRidge(WeightedHasher):
             raise ValueError(f"{[*params]} need the stream; pass n_bits, codebook or ridge only.")
         state = model._state
         state.settings = model._settings()
-        keys = list(state.book.rows)
+        keys, counts = list(state.book.rows), state.counts
         CodebookHasher._start(model, state, state.gram)  # a new codebook
-        state.book = state.book.add(keys)
+        state.book, state.counts = state.book.add(keys), counts
         state.solution = {}
         return model
 
@@ -228,8 +227,11 @@ class HadamardRidge(WeightedHasher):
 
 def _check_mergeable(ours: State, theirs: State) -> None:
     """Raise an error with the reason if the models of two streams cannot become one."""
-    free = dict.fromkeys(("feature_map", "warmup", "random_state"))  # what may differ
-    a, b = (state.settings | free for state in (ours, theirs))
+    free = ("feature_map", "warmup", "random_state")  # what may differ
+    a, b = (
+        {name: value for name, value in state.settings.items() if not name.startswith(free)}
+        for state in (ours, theirs)
+    )
     shapes = [(state.n_features, state.n_mapped, len(state.maps)) for state in (ours, theirs)]
     same_maps = all(map(_same_map, ours.maps, theirs.maps))
     # Labels have the first rows of a codebook, in the order of arrival.

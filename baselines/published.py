@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hmoh import HMOH, Codebook, State
+from hmoh import HMOH, Codebook, State, hadamard
 
 __all__ = ["PublishedHMOH"]
 
@@ -15,7 +15,7 @@ class _PublishedCodebook(Codebook):
     """A codebook whose targets of label sets are those of the published program."""
 
     def _vote(self, labels: tuple[int, ...]) -> np.ndarray:
-        votes = np.sign(self._sum_of_columns([self.columns[label] for label in labels]))
+        votes = np.sign(hadamard(self.order, [self.columns[j] for j in labels]).sum(axis=1))
         tied = votes == 0
         lead = votes.sum()
         if lead:

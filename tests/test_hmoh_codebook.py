@@ -80,7 +80,7 @@ def test_targets_are_distinct_hadamard_columns_where_the_lengths_agree(kind, n_l
     assert len(set(book.columns)) == 10
 
 
-@pytest.mark.parametrize("n_bits, n_labels", [(12, 400 if JIT_IS_OFF else 10_000), (60, 64)])
+@pytest.mark.parametrize("n_bits, n_labels", [(12, 400 if JIT_IS_OFF else 4000), (60, 64)])
 def test_targets_are_signs_of_gaussian_projections_where_the_lengths_differ(n_bits, n_labels):
     book = Codebook(n_bits, "random", n_labels, 7).add(list(range(n_labels)))
     T = np.stack(list(book.targets.values())).astype(float)

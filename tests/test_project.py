@@ -132,7 +132,7 @@ from hmoh import HMOH
 from hmoh.kernels import RBF
 from hmoh.metrics import hamming_histogram
 from hmoh.ridge import HadamardRidge
-assert hmoh.__path__ and HadamardRidge.__mro__[1] is hmoh.WeightedHasher
+assert hmoh.__path__ and HadamardRidge.__mro__[1] is hmoh.CodebookHasher
 y = np.arange(80) % 4
 X = np.eye(4)[y]
 for make in (HMOH, HadamardRidge):
