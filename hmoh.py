@@ -19,8 +19,8 @@ Reading guide
 -------------
 1. `Codebook` gives every label its target code: Hadamard columns, alignment by LSH, votes.
 2. `_perceptron` is the learning rule. The comment above it shows the same loop in a few lines.
-3. `HMOH`, at the end, puts the two together. Its docstring explains every parameter. A sample goes
-   from `partial_fit` by `_advance`, `_learn_waiting` and `HMOH._learn` to the loop.
+3. `HMOH`, at the end, puts the two together. A sample goes from `partial_fit` by `_advance`,
+   `_learn_waiting` and `HMOH._learn` to the loop.
 4. `OnlineHasher` is what all methods share. One idea carries it: check everything first, work on a
    copy of the state, replace the state as a whole. Skip it, and the input checks, at first reading.
 """
@@ -43,9 +43,9 @@ import numpy as np
 from numba import njit
 from numba.core.caching import FunctionCache
 
-__all__ = ["BLOCK_ROWS", "HMOH", "Codebook", "CodebookHasher", "NotFittedError", "OnlineHasher"]
-__all__ += ["State", "check_choice", "check_features", "check_labels", "check_number", "compiled"]
-__all__ += ["MOST_WEIGHT", "hadamard"]
+__all__ = ["BLOCK_ROWS", "HMOH", "MOST_WEIGHT", "Codebook", "CodebookHasher", "NotFittedError"]
+__all__ += ["OnlineHasher", "State", "check_choice", "check_features", "check_labels"]
+__all__ += ["check_number", "compiled", "hadamard"]
 
 TILE = 8  # bits learned together, so that a sample is read once for all of them
 MOST_WEIGHT = 10.0  # of a sample of a rare class, so that the first of a late one does not rule
@@ -54,7 +54,7 @@ BLOCK_ROWS = 8192  # rows mapped to features, or encoded, at a time
 KINDS = ("random", "ordered", "spread")  # of codebooks
 DRAWS = 2000  # codes that "spread" chooses a target from
 FAR_PAIRS = 200_000  # distances that "spread" computes for one label
-FORMAT = "hmoh model 6"  # the mark of saved files
+FORMAT = "hmoh model 7"  # the mark of saved files
 
 
 class NotFittedError(ValueError, AttributeError):
@@ -536,7 +536,6 @@ class OnlineHasher:
         return self
 
     def __sklearn_tags__(self):
-        # Only scikit-learn calls this, so it is installed.
         from sklearn.utils import InputTags, Tags, TargetTags, TransformerTags
 
         target = TargetTags(required=self.needs_labels, two_d_labels=True, multi_output=True)
@@ -677,8 +676,8 @@ class OnlineHasher:
         form = (y.dtype.kind, y.shape[1] if y.ndim == 2 else 0)
         state.form = state.form or form
         if form != state.form:
-            names = {"i": "integers", "U": "strings", "u": "{} columns of 0/1"}
-            now, before = (names[kind].format(n) for kind, n in (form, state.form))
+            names = {"i": "integers", "U": "strings", "u": "columns of 0/1"}
+            now, before = (f"{names[kind]} ({n} columns)" for kind, n in (form, state.form))
             raise ValueError(f"y holds {now}, but learning began with {before}; pass such labels.")
         if classes is not None:
             classes = np.unique(check_labels(classes, np.size(classes), "classes"))
@@ -822,11 +821,10 @@ class OnlineHasher:
         self._check_unchanged(state)
         maps = _named_maps(self.feature_map).values() if state.maps is None else state.maps
         params = self.get_params(deep=False) | {"feature_map": None}
-        head = {"params": params, "maps": [repr(m) for m in maps]}
+        head = {"format": f"{FORMAT} {type(self).__name__}", "params": params}
         head |= {name: getattr(state, name) for name in ("n_features", "n_seen", "seed", "form")}
-        head["classes"] = None if state.classes is None else state.classes.tolist()
-        arrays = {"format": np.array(f"{FORMAT} {type(self).__name__}")}
-        arrays["head"] = np.array(json.dumps(head, default=lambda number: number.item()))
+        head |= {"classes": state.classes, "maps": [repr(part) for part in maps]}
+        arrays = {"head": np.array(json.dumps(head, default=lambda value: value.tolist()))}
         if state.waiting:
             columns = map(np.concatenate, zip(*state.waiting, strict=True))
             arrays |= zip(("X", "y", "sample_weight"), columns, strict=False)
@@ -856,10 +854,9 @@ class OnlineHasher:
             try:
                 with np.load(stream, allow_pickle=False) as file:
                     arrays = dict(file)
-                mark = arrays.pop("format").item()
-                if mark != f"{FORMAT} {cls.__name__}":
-                    raise ValueError(f"it is marked {mark!r}, not '{FORMAT} {cls.__name__}'")
                 head = json.loads(arrays.pop("head").item())
+                if head["format"] != f"{FORMAT} {cls.__name__}":
+                    raise ValueError(f"it is a {head['format']}, not a {FORMAT} {cls.__name__}")
                 model = cls(**head["params"] | {"feature_map": copy.deepcopy(feature_map)})
                 model._check_params()
                 model._resume(head, arrays)

@@ -214,14 +214,15 @@ def test_a_file_of_another_version_or_class_is_refused_by_name(tmp_path):
 
     model = HMOH(8).fit(*stream())
     arrays = contents(model)
-    write(tmp_path / "m.npz", arrays | {"format": np.array("hmoh model 3 HMOH")})
+    head = json.loads(arrays["head"].item()) | {"format": "hmoh model 3 HMOH"}
+    write(tmp_path / "m.npz", arrays | {"head": np.array(json.dumps(head))})
     with pytest.raises(ValueError) as caught:
         HMOH.load(tmp_path / "m.npz")
-    assert_helpful(caught.value, "hmoh model 3 HMOH", "hmoh model 6 HMOH")
+    assert_helpful(caught.value, "hmoh model 3 HMOH", "hmoh model 7 HMOH")
     model.save(tmp_path / "m.npz")
     with pytest.raises(ValueError) as caught:
         Other.load(tmp_path / "m.npz")
-    assert_helpful(caught.value, "hmoh model 6 HMOH", "hmoh model 6 Other")
+    assert_helpful(caught.value, "hmoh model 7 HMOH", "hmoh model 7 Other")
 
 
 def damaged_bytes(raw, rng):
