@@ -650,7 +650,7 @@ class OnlineHasher:
 
     @property
     def n_warmup(self) -> int:
-        """Return the number of samples that the feature maps are fitted on."""
+        """Return on how many samples the feature maps are fitted."""
         maps = _named_maps(self.feature_map).values()
         wishes = [self.warmup or getattr(part, "n_warmup", None) for part in maps]
         if None in wishes:
@@ -1021,9 +1021,8 @@ class HMOH(CodebookHasher):
     n_bits : int
         Length of the codes, the paper's r.
     feature_map : map, list of maps or None
-        Applied in turn before the hash functions, such as ``RBF()`` or ``[UnitLength(), RBF()]`` of
-        kernels.py. Copies are fitted on the first samples of the stream, and the model then learns
-        from these samples too.
+        Applied in turn before the hash functions, such as ``[UnitLength(), RBF()]`` of kernels.py.
+        Copies are fitted on the first samples of the stream; the model learns from these too.
     codebook : {"random", "ordered", "spread"}
         How labels get their columns of the Hadamard matrix. "random" is what the paper says.
         "ordered" is what its published code does. "spread" is ours: where the code length is not
@@ -1032,21 +1031,20 @@ class HMOH(CodebookHasher):
     ensemble : bool
         Average the perceptron over the stream (Sec. 3.7), or use its last state.
     memory : int, optional
-        How long the average remembers, in steps. By default it weighs all steps of the stream
-        equally, as in the paper, so it adapts ever more slowly to late changes. With a number n it
-        is uniform over the first n steps, and from then on exponentially weighted over about the
-        last n. Forgetting helps where classes or data change, and hurts where classes never return.
+        Steps that the average remembers. By default it weighs all alike, as in the paper, and so
+        adapts ever more slowly to late changes. With a number n it is uniform over the first n
+        steps, and from then on exponentially weighted over about the last n. Forgetting helps where
+        classes or data change, and hurts where classes never return.
     batch_size : int
         Samples per step, the paper's n_t. An incomplete batch waits for the next call.
     learning_rate : float
-        Scales the weights that are returned. Codes do not depend on it, because learning starts at
-        zero.
+        Scales ``weights_``. Codes do not depend on it, because learning starts at zero.
     n_classes : int, optional
         Number of labels, if it is known and ``classes`` are not.
     class_weight : {None, "balanced"}
         "balanced" is ours: samples of rare classes count more, min(10, N / (L n_j)) for the n_j-th
-        sample of class j, the N-th of the stream, when L classes have been seen. Of several labels
-        it is the mean. The paper weighs all samples equally.
+        sample of class j, the N-th of the stream, when L classes have been seen; the mean of this,
+        if it has several labels.
     warmup : int, optional
         Samples that the maps are fitted on, by default the largest ``n_warmup`` among them.
     n_threads : int, optional
@@ -1158,9 +1156,8 @@ class HMOH(CodebookHasher):
             return
         n_tiles = len(state.W) // TILE
         enough_work = 1 + Z.size * len(state.W) // 1_000_000
-        n_cores = os.cpu_count() or 1
-        if hasattr(os, "sched_getaffinity"):  # the cores that this process may use
-            n_cores = len(os.sched_getaffinity(0))
+        tells = hasattr(os, "sched_getaffinity")  # which cores this process may use
+        n_cores = len(os.sched_getaffinity(0)) if tells else os.cpu_count() or 1
         n_threads = min(self.n_threads or n_cores, n_tiles, enough_work)
         if n_threads == 1:
             learn(0, len(state.W))
