@@ -942,14 +942,20 @@ class CodebookHasher(OnlineHasher):
             reason = f"n_classes={self.n_classes}, but there are {len(known)} classes"
             raise ValueError(f"{reason}; raise it, or leave it out.")
         n_labels = self.n_classes or len(known) or None
-        state.book = Codebook(self.n_bits, self.codebook, n_labels, state.seed).add(known)
+        state.book = Codebook(self.n_bits, self.codebook, n_labels, state.seed)
         state.counts = np.zeros(0, np.int64)  # samples of every label, for `class_weight`
+        self._add(state, known)
+
+    def _add(self, state: State, keys: list) -> None:
+        """Give targets to labels, or tuples of labels, in the order of their arrival."""
+        state.book = state.book.add(keys)
+        state.counts = np.pad(state.counts, (0, len(state.book.columns) - len(state.counts)))
 
     def _target_rows(self, state: State, y: np.ndarray) -> np.ndarray:
         """Return for each sample the row of its target in `state.book.table`, (n,) int64.
 
-        Labels that are new get their targets here, in the order of their arrival. So read the table
-        afterwards: `state.book` may be another one then.
+        Labels that are new get their targets here, so read the table afterwards: `state.book` may
+        be another one then.
         """
         keys = y.tolist()
         if y.ndim == 2:  # a set of labels becomes a tuple, once for all its samples
@@ -957,7 +963,7 @@ class CodebookHasher(OnlineHasher):
             sets = {key: tuple(np.flatnonzero(key).tolist()) for key in dict.fromkeys(keys)}
             keys = [sets[key] for key in keys]
         if not state.book.rows.keys() >= set(keys):
-            state.book = state.book.add(keys)
+            self._add(state, keys)
         return np.fromiter(map(state.book.rows.__getitem__, keys), np.int64, len(keys))
 
     @property
@@ -982,11 +988,9 @@ class CodebookHasher(OnlineHasher):
         labels, ends = rows, np.arange(1, len(y) + 1)
         if y.ndim == 2:
             labels, ends = np.nonzero(y)[1], np.count_nonzero(y, axis=1).cumsum()
-        counts = np.zeros(len(state.book.columns), np.int64)
-        counts[: len(state.counts)] = state.counts
+        state.counts = state.counts.copy()
         weights = given.copy()
-        _balance(labels, ends, counts, weights)
-        state.counts = counts
+        _balance(labels, ends, state.counts, weights)
         return weights
 
     def _learned(self, state: State) -> dict[str, np.ndarray]:
@@ -1000,13 +1004,12 @@ class CodebookHasher(OnlineHasher):
         need = {"i": int, "U": str, "u": list}[kind]
         if any(type(key) is not need for key in keys) or (kind != "u" and n_columns):
             raise ValueError(f"its labels are {keys}, not of the form {state.form}")
-        state.book = state.book.add([tuple(key) for key in keys] if n_columns else keys)
+        self._add(state, [tuple(key) for key in keys] if n_columns else keys)
         super()._fill(state, arrays)
         state.book.table[:, : self.n_bits] = _sign(state.targets)
         del state.labels, state.targets  # the codebook has them
-        counts = state.counts
-        if len(counts) > len(state.book.columns) or not ((counts >= 0) & (counts < 2**40)).all():
-            raise ValueError(f"its counts of {len(counts)} labels are not possible")
+        if not ((state.counts >= 0) & (state.counts < 2**40)).all():
+            raise ValueError(f"its counts of labels are {state.counts}, which is not possible")
 
 
 # ---- the method ----------------------------------------------------------------------------------
