@@ -85,23 +85,23 @@ def criterion(T):
 
 # %% wrong design: a larger distance is needed, or the same and less crowding
 def design():
-    return spread[1]
+    return drawn[1]
 
 
 # %% wrong design: two rows of design\(\) are equal
-swap("return spread[1]", "H = hadamard(8)\n    return np.concatenate([H, H[:2]])")
+swap("return drawn[1]", "H = hadamard(8)\n    return np.concatenate([H, H[:2]])")
 
 # %% wrong design: a row for each class
-swap("return spread[1]", "H = hadamard(8)\n    return np.concatenate([H, -H[:2]]).T")
+swap("return drawn[1]", "H = hadamard(8)\n    return np.concatenate([H, -H[:2]]).T")
 
 # %% wrong design: a row for each class
-swap("return spread[1]", "H = hadamard(8)\n    return np.concatenate([H, -H])  # all 16")
+swap("return drawn[1]", "H = hadamard(8)\n    return np.concatenate([H, -H])  # all 16")
 
 # %% right design: columns of order 16 cut to 8 places, the last two negated
-swap("return spread[1", "return hadamard(16)[:10, :8] * np.where(np.arange(10) < 8, 1, -1)[:, None")
+swap("return drawn[1", "return hadamard(16)[:10, :8] * np.where(np.arange(10) < 8, 1, -1)[:, None")
 
 # %% wrong design: design\(\) returns None
-swap("return spread[1]", "H = hadamard(8)\n    np.concatenate([H, -H[:2]])")
+swap("return drawn[1]", "H = hadamard(8)\n    np.concatenate([H, -H[:2]])")
 
 
 # %% wrong design: only \+1 and -1 are codes
@@ -122,7 +122,19 @@ def design():
     return max(draws, key=criterion)
 
 
-# %% right design: better crowding only, at the distance of spread
+# %% wrong design: hmoh.Codebook does the whole task
+def design():
+    book = Codebook(8, "spread", n_labels=10, seed=0).add(list(range(10)))
+    return np.stack(list(book.targets.values()))
+
+
+# %% wrong design: hmoh.Codebook does the whole task
+def design():
+    model = HMOH(8, codebook="spread", random_state=0).fit(np.eye(10), np.arange(10))
+    return [model.targets_[digit] for digit in range(10)]
+
+
+# %% right design: better crowding only, at the distance of the drawn ones
 def design():
     H = hadamard(8).astype(int)
     T = np.concatenate([H, -H[:2]])
@@ -169,6 +181,11 @@ def design():
     near = H[7].copy()
     near[:2] *= -1
     return np.concatenate([H, -H[:1], near[None]])
+
+
+# %% wrong bound: hmoh.Codebook does the whole task
+def design():
+    return list(Codebook(8, "spread", seed=1).add(list(range(10))).targets.values())
 
 
 # %% wrong bound: see the check above

@@ -39,7 +39,7 @@ from study import datasets, plots
 from study.exercises import replaced, show_unanswered, switched_off
 
 # These calls are switched off while your functions are checked.
-LIBRARY = ("hmoh.hadamard", "hmoh.hadamard_product", "scipy.linalg.hadamard")
+LIBRARY = ("hmoh.hadamard", "scipy.linalg.hadamard")
 
 show_unanswered()
 plots.use_style()
@@ -434,8 +434,8 @@ for L, r in [(16, 16), (10, 64)]:
 #         second = transform(x[half:])
 #         return np.concatenate([first + second, first - second])
 #
-# This is the fast Walsh-Hadamard transform. `hadamard_product` in `hmoh.py` does the same without
-# recursion.
+# This is the fast Walsh-Hadamard transform. `_walsh_hadamard` in `baselines/sketching.py` is a
+# compiled loop for it, without recursion.
 #
 # </details>
 

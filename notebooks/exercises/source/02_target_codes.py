@@ -388,13 +388,14 @@ print(f"mean minimum distance: aligned {np.mean(aligned):.3f}, coins {np.mean(co
 # 8 bits the targets are random: the closest pair differs in one bit on average, and one codebook in
 # six has a collision. So the result depends on the luck of the draw. A single run at 8 bits says
 # little, and the spread over seeds must be shown. Instead, one can draw many codebooks and keep the
-# one with the largest minimum distance (the library's `codebook="spread"`), or construct one, as in
-# exercise 7.
+# one with the largest minimum distance, or construct one: class by class, as the library's
+# `codebook="spread"` does, or by algebra, as in exercise 7.
 # <!-- ### END SOLUTION -->
 
 # %% [markdown]
-# The library does the same: `Codebook` draws columns and W̃, and `spread` keeps the best of 2,000
-# draws.
+# The library does the same: `Codebook` draws columns and W̃. Only `spread` aligns nothing where r*
+# differs from r: each class in turn gets the one of 2,000 random codes that is farthest from the
+# targets already given.
 
 # %%
 for kind in ("random", "spread"):

@@ -447,4 +447,4 @@ print(f"compiled {seconds_compiled * 1e3:.1f} ms, without compilation")
 # %% [markdown]
 # **What you now have.** The learning rule of HMOH in a dozen lines. The library's `_perceptron` in
 # `hmoh.py` is the same loop. It takes eight bits at a time, so that each sample is read once for
-# all of them, and it also computes the average, which is the subject of exercise 4.
+# all of them, and it also keeps an average of the weights, which is the subject of exercise 4.

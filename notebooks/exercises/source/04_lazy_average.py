@@ -422,8 +422,9 @@ print(f"the average is above the last weights at {above} of {len(samples)} point
 # </details>
 #
 # The average costs almost nothing: the paper counts one matrix addition for each step, but the lazy
-# form needs none where a bit is correct. `hmoh.py` does the same (`_perceptron`), in runs of 1,000
-# steps so that the float32 numbers stay small.
+# form needs none where a bit is correct. `hmoh.py` (`_perceptron`) does no work there either. It
+# needs no u: as in hint 3 of 4.3, it brings the average itself up to date just before the weights
+# change. How this works without a sum is the subject of 4.5.
 #
 # ## 4.5 Forget lazily (optional, hard)
 #
@@ -452,6 +453,9 @@ print(f"the average is above the last weights at {above} of {len(samples)} point
 #                 w = w + sign * z
 #         return w + (1 - a) ** (len(Z) - done) * (v - w)
 #
-# `HMOH(memory=n)` forgets like this from step n on, with a = 1/n.
+# `hmoh.py` keeps all its averages like this; `_kept` is the factor. `HMOH(memory=n)` forgets from
+# step n on, with a = 1/n. Up to there, and always if no memory is given, the average counts all
+# states alike: step t has 1/t in place of a, and from step i to step j the difference shrinks by
+# the factor i/j.
 #
 # </details>

@@ -379,7 +379,7 @@ for memory in (None, 300):
 print("forgetting_average: agrees with HMOH(memory=None) and HMOH(memory=300)")
 
 # %% [markdown]
-# `HMOH(memory=n)` is this average, computed lazily as in exercise 4. From here on we use it.
+# `HMOH(memory=n)` is this average, computed lazily as in 4.5. From here on we use it.
 #
 # **Predict before you run.** We compare five memories: all, 4,000, 1,000, 250 and 60. Which is best
 # while nothing changes, and which after the move? Is one of them best in both?
