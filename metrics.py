@@ -47,6 +47,7 @@ FEW = 16  # for fewer queries, transposing the codes costs more time than it sav
 MANY = 100  # for fewer queries, merging equal codes costs more time than it saves
 SAMPLE = 2048  # rows that are examined to decide whether to merge
 MOST_CELLS = 40_000  # counters of two queries: more do not fit a core's cache, or 16 bits
+CHUNK = 128  # items among which a nearer one is looked for
 ROW_BITS = 40  # of an item's row number, which is stored below its distance
 PAIRS_PER_THREAD = 100_000  # for fewer pairs, another thread saves no time
 
@@ -427,7 +428,7 @@ def _count_grades(scan, n_grades):
     cell_type = np.uint16 if n_grades * (scan.n_bits + 1) <= 1 << 16 else np.uint32
 
     def count_part(p, Q, first, D, Ld, weight, distance):
-        cells = np.empty(TILE * (8 if scan.is_few else 1), cell_type)
+        cells = np.empty(len(distance), cell_type)
         _count(is_new[p], Q, Lq[p], D, Ld, scan.multi, weight, distance, cells, counts[:, p])
 
     # If even a sample has equal codes, the whole database has many.
@@ -488,12 +489,13 @@ def nearest(
     """
     scan = _Scan(query_codes, db_codes, n_threads=n_threads)
     check_integer(k, "k", most=len(scan.database))
-    keys = np.zeros((len(scan.Q), k), np.int64)
+    keys = np.full((len(scan.Q), 2 * (k + CHUNK)), (scan.n_bits + 1) << ROW_BITS)
 
     def select_part(p, Q, first, D, Ld, weight, distance):
-        _select(Q, D, first, scan.n_bits, distance, keys[p])
+        _select(Q, D, first, k, distance, np.empty(scan.n_bits + 2, np.int64), keys[p])
 
     scan.run(select_part)
+    keys = np.sort(keys[:, :k], axis=1)
     return keys >> ROW_BITS, keys & ((1 << ROW_BITS) - 1)
 
 
@@ -515,6 +517,7 @@ class _Scan:
         if self.is_few:
             self.word = next(f"u{size}" for size in (8, 4, 1) if width % size == 0)
         self.Q = self._as_words(self.queries)
+        self.is_known = self.is_few and self.Q.shape[1] in (1, 2, 4)
         n_rows = len(self.queries), len(self.database)
         # Without labels, no item is relevant.
         labels = labels or [np.full(n, label) for label, n in enumerate(n_rows)]
@@ -541,8 +544,9 @@ class _Scan:
                 kept, weight = _merged(codes, labels.view(np.uint8))
                 codes, labels = codes[kept], labels[kept]
             D = self._as_words(codes)
-            D = D if self.is_few else D.T.copy()[None]
-            yield first, D, np.ascontiguousarray(labels.T), weight
+            if not self.is_few:
+                D = D.T.copy()[None]
+            yield first, D.ravel() if self.is_known else D, np.ascontiguousarray(labels.T), weight
 
     def run(self, loop, order=slice(None), merges=False):
         """Call ``loop(p, Q[p], *block, scratch)`` for each block and slices p of the queries."""
@@ -550,10 +554,8 @@ class _Scan:
 
         def run_part(k, n_parts, block):
             p = slice(k * len(Q) // n_parts, (k + 1) * len(Q) // n_parts)
-            # The compiler knows the length of a tuple, so it unrolls the loop over the words.
-            is_known = self.is_few and Q.shape[1] in (1, 2, 4, 8)
-            part = tuple(map(tuple, Q[p])) if is_known else Q[p]
-            scratch = np.empty(TILE, np.min_scalar_type(self.n_bits))
+            part = tuple(map(tuple, Q[p])) if self.is_known else Q[p]
+            scratch = np.empty(TILE * (8 if self.is_few else 1), np.min_scalar_type(self.n_bits))
             with np.errstate(over="ignore"):  # numpy warns, with the JIT off
                 loop(p, part, *block, scratch)
 
@@ -584,9 +586,10 @@ def _merged(*parts):
 
 
 # ---- compiled loops ------------------------------------------------------------------
-# Numba compiles the loops for two forms of the codes. For few queries, each is taken alone, and
-# D (m, w) has the codes as its rows. For many queries D is (1, w, m): all first words, then all
-# second words, and so on, so that the compiler counts the bits of many codes at once.
+# Numba compiles the loops for three forms of the codes. For few queries, each is taken alone, and
+# D (m, w) has the codes as its rows. If w is 1, 2 or 4, D is these rows in one, (m * w,), and Q a
+# tuple of tuples: then the compiler knows w. For many queries D is (1, w, m): all first words, then
+# all second words, and so on. In the last two forms, it counts the bits of many codes at once.
 
 
 class _Cache(FunctionCache):
@@ -630,22 +633,21 @@ def _popcount(x):
 
 @_compiled
 def _distance(x, rows, j):
-    """Return the distance of the code x (w,) to row j of ``rows`` (m, w)."""
+    """Return the distance of the code x (w,) to row j of ``rows``, (m, w) or (m * w,)."""
     n_differing = np.uint64(0)
     for k in range(len(x)):
-        n_differing += np.uint64(_popcount(x[k] ^ rows[j, k]))
+        word = rows[j * len(x) + k] if rows.ndim == 1 else rows[j, k]
+        n_differing += np.uint64(_popcount(x[k] ^ word))
     return n_differing
 
 
 @_compiled
 def _distances(x, D, first, out):
-    """Write the distances of the code x to the codes first, first + 1, ... of D.
-
-    out (t,) is uint8 if no distance is above 255, else uint16 or uint32.
-    """
+    """Write the distances of the code x to the codes first, first + 1, ... of D to out (t,)."""
     end = first + len(out)
-    if D.ndim == 2:
-        rows = D[first:end]
+    if D.ndim < 3:
+        width = len(x) if D.ndim == 1 else 1  # of a row in D
+        rows = D[width * first : width * end]
         for j in range(len(out)):
             out[j] = _distance(x, rows, j)
         return
@@ -695,10 +697,11 @@ def _count(is_new, Q, Lq, D, Ld, multi, weight, distance, cells, counts):
     n_items = Ld.shape[1]
     n_grades, n_queries, n_distances = counts.shape
     step = np.uint32(n_distances)
-    base = np.empty(n_items if D.ndim == 3 else 0, cells.dtype)  # step * grade
+    base = np.empty(n_items if D.ndim == 3 else len(cells), cells.dtype)  # step * grade
     single = np.zeros(n_grades * n_distances, np.uint32)
     n_double = n_grades * n_distances**2
-    double = np.zeros(n_double if n_double <= min(MOST_CELLS, 2 * len(base)) else 0, np.uint32)
+    fits = D.ndim == 3 and n_double <= min(MOST_CELLS, 2 * n_items)
+    double = np.zeros(n_double if fits else 0, np.uint32)
     q = 0
     while q < n_queries:
         # Two queries with the same labels are counted together, with half the additions. The cell
@@ -708,14 +711,8 @@ def _count(is_new, Q, Lq, D, Ld, multi, weight, distance, cells, counts):
             end = min(first + len(cells), n_items)
             d = distance[: end - first]
             cell = cells[: end - first]
-            if D.ndim == 2:
-                _grade(Lq[q], Ld, first, multi, n_grades - 1, step, cell)
-                rows = D[first:end]
-                for j in range(len(cell)):
-                    single[np.uint64(cell[j]) + _distance(Q[q], rows, j)] += 1
-                continue
-            base_part = base[first:end]
-            if q == 0 or is_new[q]:
+            base_part = base[first:end] if D.ndim == 3 else base[: end - first]
+            if D.ndim < 3 or q == 0 or is_new[q]:
                 _grade(Lq[q], Ld, first, multi, n_grades - 1, step, base_part)
             _distances(Q[q], D, first, d)
             for j in range(len(cell)):
@@ -784,55 +781,58 @@ def _merge(rows, slots, shift, first, weight):
 
 
 @_compiled
-def _sort_by_distance(keys, spare, ends):
-    """Sort keys (n,) by distance, ties as they are. spare (n,) and ends (r + 2,) are scratch."""
-    ends[:] = 0
-    for i in range(len(keys)):
-        ends[(keys[i] >> ROW_BITS) + 1] += 1
-    for d in range(1, len(ends)):
-        ends[d] += ends[d - 1]
-    for i in range(len(keys)):
-        d = keys[i] >> ROW_BITS
-        spare[ends[d]] = keys[i]
-        ends[d] += 1
-    keys[:] = spare[: len(keys)]
+def _lowest(distance):
+    """Return the lowest distance."""
+    lowest = distance[0]
+    for j in range(len(distance)):
+        lowest = min(lowest, distance[j])
+    return lowest
 
 
 @_compiled
-def _select(Q, D, first_row, n_bits, distance, nearest):
+def _keep_nearest(keys, k, counts):
+    """Move the first k keys in order to the front, and return the highest distance among them."""
+    counts[:] = 0
+    for i in range(len(keys)):
+        counts[keys[i] >> ROW_BITS] += 1
+    limit, room = 0, k
+    while counts[limit] < room:
+        room -= counts[limit]
+        limit += 1
+    n = 0
+    for i in range(len(keys)):
+        d = keys[i] >> ROW_BITS
+        keys[n] = keys[i]  # the next one overwrites it if it is not kept; a branch takes longer
+        n += (d < limit) | ((d == limit) & (room > 0))
+        room -= d == limit
+    return limit
+
+
+@_compiled
+def _select(Q, D, first_row, k, distance, counts, keys):
     """Update the k nearest items of every query by those of D, the rows from first_row on.
 
-    Q (n, w), D (w, m), nearest (n, k) int64, distance (t,) scratch. An item is a key: its distance
-    above ROW_BITS bits of its row.
+    distance (t,) and counts (r + 2,) are scratch. keys (n, u) int64 are items: a distance above
+    ROW_BITS bits of a row. The first k are the nearest so far, at the beginning of distance r + 1.
     """
-    k = nearest.shape[1]
     n_items = D.size // len(Q[0])
-    keys, spare = np.empty((2, 2 * k + 64), np.int64)
-    ends = np.empty(n_bits + 2, np.int64)
     for q in range(len(Q)):
-        n = min(k, first_row)
-        keys[:n] = nearest[q, :n]
-        # Among equal distances the first item counts, so later ones must be nearer than the k-th.
-        limit = n_bits + 1 if n < k else keys[k - 1] >> ROW_BITS
+        found, n = keys[q], k
+        limit = _keep_nearest(found[:n], k, counts)
         for first in range(0, n_items, len(distance)):
             d = distance[: min(len(distance), n_items - first)]
             _distances(Q[q], D, first, d)
-            # Most tiles hold no candidate, and finding the lowest distance is cheap.
-            lowest = d[0]
-            for j in range(len(d)):
-                lowest = min(lowest, d[j])
-            if lowest >= limit:
-                continue
-            for j in range(len(d)):
-                if d[j] < limit:
-                    keys[n] = (np.int64(d[j]) << ROW_BITS) + first_row + first + j
-                    n += 1
-                    if n == len(keys):
-                        _sort_by_distance(keys, spare, ends)
-                        n = k
-                        limit = keys[k - 1] >> ROW_BITS
-        _sort_by_distance(keys[:n], spare, ends)
-        nearest[q, : min(n, k)] = keys[: min(n, k)]
+            # Of equal distances the first counts, so later ones must be nearer. Few tiles have one.
+            for start in range(0, len(d) if _lowest(d) < limit else 0, CHUNK):
+                chunk = d[start : start + CHUNK]
+                for j in range(len(chunk) if _lowest(chunk) < limit else 0):
+                    if chunk[j] < limit:
+                        found[n] = (np.int64(chunk[j]) << ROW_BITS) + first_row + first + start + j
+                        n += 1
+                if n > len(found) - CHUNK:
+                    limit = _keep_nearest(found[:n], k, counts)
+                    n = k
+        _keep_nearest(found[:n], k, counts)
 
 
 # ---- input ---------------------------------------------------------------------------

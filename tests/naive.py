@@ -22,15 +22,15 @@ def distance(x, rows, j):
     return sum(popcount(int(a) ^ int(b)) for a, b in zip(x, rows[j], strict=True))
 
 
-def as_rows(D):
-    """Return codes as rows: D itself (m, w), or the transpose of D (1, w, m)."""
-    return D if D.ndim == 2 else D[0].T
+def as_rows(D, x):
+    """Return codes as long as x as rows: D (m, w), the parts of D (m * w,), or D.T of (1, w, m)."""
+    return D[0].T if D.ndim == 3 else D.reshape(-1, len(x))
 
 
 def distances(x, D, first, out):
     """Write the distances of x to the codes of D from `first` on."""
     for j in range(len(out)):
-        out[j] = distance(x, as_rows(D), first + j)
+        out[j] = distance(x, as_rows(D, x), first + j)
 
 
 def grade(labels, Ld, first, multi, most, step, out):
@@ -47,10 +47,10 @@ def grade(labels, Ld, first, multi, most, step, out):
 def count(is_new, Q, Lq, D, Ld, multi, weight, distance_, cells, counts):
     """Count the items of every code at its distance and grade, query by query."""
     for q in range(len(Q)):
-        for j in range(len(as_rows(D))):
+        for j in range(Ld.shape[1]):
             shared = [0]
             grade(Lq[q], Ld, j, multi, len(counts) - 1, 1, shared)
-            d = distance(Q[q], as_rows(D), j)
+            d = distance(Q[q], as_rows(D, Q[q]), j)
             counts[shared[0], q, d] += weight[j] if len(weight) else 1
 
 
@@ -65,20 +65,27 @@ def merge(rows, slots, shift, first, weight):
     return len(seen)
 
 
-def sort_by_distance(keys, spare, ends):
-    """Sort keys by the distance above their lowest 40 bits."""
-    keys[:] = sorted(keys, key=lambda key: key >> 40)
+def lowest(distance):
+    """Return the lowest distance."""
+    return min(distance.tolist())
 
 
-def select(Q, D, first_row, n_bits, distance_, nearest):
-    """Keep the k nearest of those found so far and the codes of D, ties in database order."""
-    k = nearest.shape[1]
+def keep_nearest(keys, k, counts):
+    """Move the first k keys in order to the front, and return the highest distance among them."""
+    lowest_keys = sorted(keys.tolist())[:k]
+    # Keys that stand for no item are equal, and before all others.
+    keys[:k] = [key for key in keys.tolist() if key in lowest_keys][-k:]
+    return lowest_keys[-1] >> 40
+
+
+def select(Q, D, first_row, k, distance_, counts, keys):
+    """Keep the k nearest of those found so far and the codes of D, in database order."""
     for q in range(len(Q)):
-        found = nearest[q, : min(k, first_row)].tolist()
-        for j in range(len(as_rows(D))):
-            found.append((distance(Q[q], as_rows(D), j) << 40) + first_row + j)
-        found = sorted(found)[:k]
-        nearest[q, : len(found)] = found
+        rows = as_rows(D, Q[q])
+        new = [(distance(Q[q], rows, j) << 40) + first_row + j for j in range(len(rows))]
+        found = np.concatenate([keys[q, :k], new])
+        keep_nearest(found, k, counts)
+        keys[q, :k] = found[:k]
 
 
 # ---- metrics.py: definitions ---------------------------------------------------------

@@ -6,7 +6,7 @@ import pytest
 
 import metrics
 
-N_BITS = [1, 8, 12, 64, 128, 136, 320]
+N_BITS = [1, 8, 12, 64, 128, 136, 256, 320]
 
 
 @pytest.fixture(autouse=True)
@@ -25,15 +25,16 @@ def make_codes(rng, n_rows, n_bits):
 def as_layout(which, queries, codes):
     """Return queries and codes in one of the forms that the loops read.
 
-    Few queries are arrays or tuples, with codes as rows. For many, all first bytes or words stand
-    together, then all second ones, and their number is a multiple of four.
+    For few queries, codes are rows, which follow each other in one array where queries are tuples.
+    For many, all first bytes or words stand together, then all second ones, and their number is a
+    multiple of four.
     """
     n_bytes = codes.shape[1]
     if which in ("rows", "rows and tuples"):
         words = next(f"u{size}" for size in (8, 4, 1) if n_bytes % size == 0)
         Q, D = queries.view(words), codes.view(words)
-        is_tuple = which == "rows and tuples" and D.shape[1] in (1, 2, 4, 8)
-        return tuple(map(tuple, Q)) if is_tuple else Q, D
+        is_tuple = which == "rows and tuples" and D.shape[1] in (1, 2, 4)
+        return (tuple(map(tuple, Q)), D.ravel()) if is_tuple else (Q, D)
     word = np.dtype("u1" if which == "bytes" else "u8")
     padding = (0, 0), (0, -n_bytes % (4 * word.itemsize))
     Q, D = (np.pad(rows, padding).view(word) for rows in (queries, codes))
@@ -67,13 +68,16 @@ def loop_arguments(n_bits, which):
     counts = rng.integers(0, 9, (5, n, n_bits + 1))
     two = counts[:2].copy()
     grade = np.zeros(20, np.uint16)
-    keys = np.sort(rng.integers(0, n_bits + 1, (n, k)), axis=1) << metrics.ROW_BITS
-    keys += np.arange(k)
-    first_keys, all_keys = np.zeros((n, k), np.int64), np.zeros((n, 40), np.int64)
-    unsorted = rng.integers(0, 4, 9) << metrics.ROW_BITS
-    unsorted += np.arange(9)[::-1]
+    keys = rng.integers(0, n_bits + 1, (n, k + metrics.CHUNK)) << metrics.ROW_BITS
+    keys += np.arange(k + metrics.CHUNK)
+    # At the beginning, every key has a distance that no item has.
+    none = np.full((n, k + metrics.CHUNK), (n_bits + 1) << metrics.ROW_BITS)
+    none_of_40 = np.full((n, 40 + metrics.CHUNK), (n_bits + 1) << metrics.ROW_BITS)
+    some = rng.integers(0, 4, 9) << metrics.ROW_BITS
+    some += np.arange(9)
+    scratch = distance, np.zeros(n_bits + 2, np.int64)
     return {
-        "distance": (Q[0], naive.as_rows(D), 3),
+        "distance": (Q[0], naive.as_rows(D, Q[0]), 3),
         "distances": (Q[0], D, 3, np.zeros(20, distance.dtype)),
         "grade": (ids[1], single[2], 3, False, 1, 7, grade),
         "grade by sets": (sets[1], multi[2], 3, True, 30, 7, grade),
@@ -82,10 +86,12 @@ def loop_arguments(n_bits, which):
         "count weights": (*queries, *single, weight, distance, cells, two),
         "count sets": (*queries, *multi, alone, distance, cells, two),
         "count grades": (*queries, *multi, weight, distance, cells.astype(np.uint32), counts),
-        "sort_by_distance": (unsorted, np.zeros(9, np.int64), np.zeros(5, np.int64)),
-        "select": (Q, D, 100, n_bits, distance, keys),
-        "select the first": (Q, D, 0, n_bits, distance, first_keys),
-        "select more than there are": (Q, D, 4, n_bits, distance, all_keys),
+        "lowest": (rng.integers(3, 200, 20).astype(distance.dtype),),
+        "keep_nearest": (some, 5, np.zeros(5, np.int64)),
+        "keep_nearest of all": (some, 9, np.zeros(5, np.int64)),
+        "select": (Q, D, 200, k, *scratch, keys),
+        "select the first": (Q, D, 0, k, *scratch, none),
+        "select more than there are": (Q, D, 0, 40, *scratch, none_of_40),
     }
 
 
@@ -96,11 +102,14 @@ def test_loops_agree_with_naive(name, n_bits, which):
     ours, theirs = (loop_arguments(n_bits, which)[name] for _ in range(2))
     loop = name.split()[0]
     assert getattr(metrics, "_" + loop)(*ours) == getattr(naive, loop)(*theirs)
-    scratch = {"count": (-2, -3), "sort_by_distance": (-1, -2)}
-    scratch["select"] = (-2,)
+    scratch = {"count": (-2, -3), "keep_nearest": (-1, -3), "select": (-1, -2, -3)}
     for i, (a, b) in enumerate(zip(ours, theirs, strict=True)):
         if i - len(ours) not in scratch.get(loop, ()):
             np.testing.assert_array_equal(a, b)
+    if loop in ("keep_nearest", "select"):
+        # Keys beyond the first k are scratch.
+        place, k = (0, ours[1]) if loop == "keep_nearest" else (-1, ours[3])
+        np.testing.assert_array_equal(ours[place][..., :k], theirs[place][..., :k])
 
 
 def test_two_queries_are_counted_together_where_items_outnumber_the_cells():
@@ -119,19 +128,21 @@ def test_two_queries_are_counted_together_where_items_outnumber_the_cells():
     np.testing.assert_array_equal(*results)
 
 
-@pytest.mark.parametrize("which", ["rows", "bytes"])
-def test_select_passes_over_tiles_and_sorts_when_its_keys_are_full(which):
-    """Items come nearer until there are too many keys; the last tiles have no candidate."""
+@pytest.mark.parametrize("tile", [10, 500])
+@pytest.mark.parametrize("which", ["rows", "rows and tuples", "bytes"])
+def test_select_passes_over_items_and_makes_room_when_its_keys_are_full(which, tile):
+    """Items come nearer until there are too many keys; the last ones are no candidates."""
     n_bits, k = 128, 2
-    distances = np.concatenate([np.arange(n_bits, 0, -1), np.full(30, n_bits)])
+    distances = np.concatenate([np.arange(n_bits, 0, -1).repeat(3), np.full(300, n_bits)])
     bits = np.arange(n_bits) < distances[:, None]
     items = np.packbits(bits, axis=1, bitorder="little")
     Q, D = as_layout(which, np.zeros((1, n_bits // 8), np.uint8), items)
-    ours, theirs = np.zeros((2, 1, k), np.int64)
+    ours, theirs = np.full((2, 1, k + metrics.CHUNK), (n_bits + 1) << metrics.ROW_BITS)
     for loop, keys in ((metrics._select, ours), (naive.select, theirs)):
-        loop(Q, D, 0, n_bits, np.zeros(10, np.uint8), keys)
-    np.testing.assert_array_equal(ours, theirs)
-    assert (ours & (2**metrics.ROW_BITS - 1)).tolist() == [[n_bits - 1, n_bits - 2]]
+        loop(Q, D, 0, k, np.zeros(tile, np.uint8), np.zeros(n_bits + 2, np.int64), keys)
+    np.testing.assert_array_equal(ours[:, :k], theirs[:, :k])
+    rows = ours[:, :k] & (2**metrics.ROW_BITS - 1)
+    assert rows.tolist() == [[3 * n_bits - 3, 3 * n_bits - 2]]
 
 
 def test_popcount_agrees_with_naive():
