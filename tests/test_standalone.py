@@ -111,9 +111,9 @@ for other in {sorted(OTHERS - {name})}:
 
 # ---- numba's cache -------------------------------------------------------------------
 
-# A short loop of each file is compiled.
+# Something that compiles a loop of each file.
 LOOPS = {
-    "hmoh": "module.hadamard(4)",
+    "hmoh": "module.HMOH(4).fit(np.eye(3), np.arange(3))",
     "kernels": "module.RBF(2).fit(np.eye(3)).transform(np.eye(3)[:1])",
     "metrics": "module.nearest(np.eye(3, dtype=np.uint8), np.eye(3, dtype=np.uint8), 1)",
 }
