@@ -636,7 +636,7 @@ def _distance(x, rows, j):
     """Return the distance of the code x (w,) to row j of ``rows``, (m, w) or (m * w,)."""
     n_differing = np.uint64(0)
     for k in range(len(x)):
-        word = rows[j * len(x) + k] if rows.ndim == 1 else rows[j, k]
+        word = rows[j, k] if rows.ndim == 2 else rows[j * len(x) + k]
         n_differing += np.uint64(_popcount(x[k] ^ word))
     return n_differing
 
