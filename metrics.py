@@ -98,8 +98,7 @@ class HammingHistogram:
         relevant = self.relevant + other.relevant
         return HammingHistogram(self.items + other.items, relevant, grades)
 
-    def __radd__(self, other):
-        # sum() starts with 0.
+    def __radd__(self, other):  # sum() starts with 0
         return self if isinstance(other, int) and other == 0 else NotImplemented
 
     @property
@@ -428,7 +427,7 @@ def _count_grades(scan, n_grades):
     cell_type = np.uint16 if n_grades * (scan.n_bits + 1) <= 1 << 16 else np.uint32
 
     def count_part(p, Q, first, D, Ld, weight, distance):
-        cells = np.empty(len(distance), cell_type)
+        cells = np.empty(TILE * (8 if scan.is_few else 1), cell_type)
         _count(is_new[p], Q, Lq[p], D, Ld, scan.multi, weight, distance, cells, counts[:, p])
 
     # If even a sample has equal codes, the whole database has many.
@@ -555,7 +554,7 @@ class _Scan:
         def run_part(k, n_parts, block):
             p = slice(k * len(Q) // n_parts, (k + 1) * len(Q) // n_parts)
             part = tuple(map(tuple, Q[p])) if self.is_known else Q[p]
-            scratch = np.empty(TILE * (8 if self.is_few else 1), np.min_scalar_type(self.n_bits))
+            scratch = np.empty(TILE, np.min_scalar_type(self.n_bits))
             with np.errstate(over="ignore"):  # numpy warns, with the JIT off
                 loop(p, part, *block, scratch)
 
@@ -697,11 +696,10 @@ def _count(is_new, Q, Lq, D, Ld, multi, weight, distance, cells, counts):
     n_items = Ld.shape[1]
     n_grades, n_queries, n_distances = counts.shape
     step = np.uint32(n_distances)
-    base = np.empty(n_items if D.ndim == 3 else len(cells), cells.dtype)  # step * grade
+    base = np.empty(n_items if D.ndim == 3 else 0, cells.dtype)  # step * grade
     single = np.zeros(n_grades * n_distances, np.uint32)
     n_double = n_grades * n_distances**2
-    fits = D.ndim == 3 and n_double <= min(MOST_CELLS, 2 * n_items)
-    double = np.zeros(n_double if fits else 0, np.uint32)
+    double = np.zeros(n_double if n_double <= min(MOST_CELLS, 2 * len(base)) else 0, np.uint32)
     q = 0
     while q < n_queries:
         # Two queries with the same labels are counted together, with half the additions. The cell
@@ -711,8 +709,17 @@ def _count(is_new, Q, Lq, D, Ld, multi, weight, distance, cells, counts):
             end = min(first + len(cells), n_items)
             d = distance[: end - first]
             cell = cells[: end - first]
-            base_part = base[first:end] if D.ndim == 3 else base[: end - first]
-            if D.ndim < 3 or q == 0 or is_new[q]:
+            if D.ndim < 3:
+                _grade(Lq[q], Ld, first, multi, n_grades - 1, step, cell)
+                width = len(Q[q]) if D.ndim == 1 else 1  # of a row in D
+                rows = D[width * first : width * end]
+                for j in range(len(cell)):
+                    cell[j] += _distance(Q[q], rows, j)
+                for j in range(len(cell)):
+                    single[cell[j]] += 1
+                continue
+            base_part = base[first:end]
+            if q == 0 or is_new[q]:
                 _grade(Lq[q], Ld, first, multi, n_grades - 1, step, base_part)
             _distances(Q[q], D, first, d)
             for j in range(len(cell)):
