@@ -331,26 +331,28 @@ def _average(W, A, since, t, n, functions):
 
 
 @compiled
-def _balance(labels, ends, counts, a):
+def _balance(labels, counts, a):
     """Multiply the weight of every sample by min(cap, mean over its labels j of N / (L n_j)).
 
-    labels (all labels of all samples,) ends (rows,) counts (labels,) int64, a (rows,) float32.
-    Sample i has the labels up to ends[i]. n_j counts the samples with label j up to this one, N is
-    the sum of the counts, and L the number of labels seen.
+    labels (rows, most labels of a sample) int64, -1 where there is none, counts (labels,) int64, a
+    (rows,) float32. n_j counts the samples with label j up to this one, N is the sum of the counts,
+    and L the number of labels seen.
     """
     N = counts.sum()
     L = np.count_nonzero(counts)
-    start = 0
-    for i in range(len(ends)):
-        for j in labels[start : ends[i]]:
-            L += counts[j] == 0
-            N += 1
-            counts[j] += 1
+    for i in range(len(labels)):
+        n_own = 0
+        for j in labels[i]:
+            if j >= 0:
+                L += counts[j] == 0
+                N += 1
+                counts[j] += 1
+                n_own += 1
         mean = 0.0
-        for j in labels[start : ends[i]]:
-            mean += N / (L * counts[j]) / (ends[i] - start)
+        for j in labels[i]:
+            if j >= 0:
+                mean += N / (L * counts[j]) / n_own
         a[i] *= min(mean, MOST_WEIGHT)
-        start = ends[i]
 
 
 def _padded(a: np.ndarray) -> np.ndarray:
@@ -985,12 +987,12 @@ class CodebookHasher(OnlineHasher):
         """
         if self.class_weight is None:
             return given
-        labels, ends = rows, np.arange(1, len(y) + 1)
+        labels = rows[:, None]
         if y.ndim == 2:
-            labels, ends = np.nonzero(y)[1], np.count_nonzero(y, axis=1).cumsum()
+            labels = np.where(y, np.arange(y.shape[1]), -1)
         state.counts = state.counts.copy()
         weights = given.copy()
-        _balance(labels, ends, state.counts, weights)
+        _balance(labels, state.counts, weights)
         return weights
 
     def _learned(self, state: State) -> dict[str, np.ndarray]:

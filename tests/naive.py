@@ -232,11 +232,10 @@ def dots(Z, i, W, k, f):
         f[q] = sum(float(z) * float(w) for z, w in zip(Z[i], W[k + q], strict=True))
 
 
-def balance(labels, ends, counts, a):
+def balance(labels, counts, a):
     """Multiply weights by min(10, N / (L n_j)), its mean over the labels j of a sample."""
-    starts = [0, *ends[:-1]]
-    for i, (start, end) in enumerate(zip(starts, ends, strict=True)):
-        own = list(labels[start:end])
+    for i, row in enumerate(labels):
+        own = [j for j in row if j >= 0]
         for j in own:
             counts[j] += 1
         seen = [n for n in counts if n > 0]
