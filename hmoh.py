@@ -835,6 +835,7 @@ class OnlineHasher:
                 raise TypeError(f"feature_map {part!r} has no get_state; pass a map such as RBF().")
             arrays |= {f"map{i}/{name}": np.asarray(a) for name, a in part.get_state().items()}
         if state.maps is not None:
+            self._check_learned(state)
             arrays |= {f"model/{name}": np.array(a) for name, a in self._learned(state).items()}
         for name, a in arrays.items():
             if a.dtype.kind == "O" or (a.dtype.kind == "f" and not np.isfinite(a).all()):
@@ -888,6 +889,7 @@ class OnlineHasher:
             shape = (max(2, self._least_warmup), state.n_features)
             self._begin(state, np.random.default_rng(0).normal(size=shape).astype(np.float32))
             self._fill(state, learned)
+            self._check_learned(state)
         waiting = {name: arrays.pop(name) for name in ("X", "y", "sample_weight") if name in arrays}
         state.n_seen = head["n_seen"] - len(waiting.get("X", ()))
         if state.n_seen and not learned:
@@ -916,6 +918,9 @@ class OnlineHasher:
                 raise ValueError(f"{name} is {a.dtype} of shape {a.shape}, not {wanted}")
             setattr(state, name, a if a.ndim else a.item())
         self._own(state)
+
+    def _check_learned(self, state: State) -> None:
+        """Raise an error if a file with this state, of the right shapes, would not be loaded."""
 
 
 def _pop_part(arrays: dict, prefix: str) -> dict:
@@ -950,8 +955,12 @@ class CodebookHasher(OnlineHasher):
 
     def _add(self, state: State, keys: list) -> None:
         """Give targets to labels, or tuples of labels, in the order of their arrival."""
-        state.book = state.book.add(keys)
-        state.counts = np.pad(state.counts, (0, len(state.book.columns) - len(state.counts)))
+        self._install(state, state.book.add(keys))
+
+    def _install(self, state: State, book: Codebook) -> None:
+        """Give the state this codebook. Only here, so that every label has a count."""
+        state.book = book
+        state.counts = np.pad(state.counts, (0, len(book.columns) - len(state.counts)))
 
     def _target_rows(self, state: State, y: np.ndarray) -> np.ndarray:
         """Return for each sample the row of its target in `state.book.table`, (n,) int64.
@@ -1007,11 +1016,18 @@ class CodebookHasher(OnlineHasher):
         if any(type(key) is not need for key in keys) or (kind != "u" and n_columns):
             raise ValueError(f"its labels are {keys}, not of the form {state.form}")
         self._add(state, [tuple(key) for key in keys] if n_columns else keys)
+        n_uncounted = len(state.counts) - len(arrays.get("counts", ()))
+        if n_uncounted > 0:  # files of format 7 may lack the counts of labels that no sample had
+            arrays["counts"] = np.pad(arrays["counts"], (0, n_uncounted))
         super()._fill(state, arrays)
         state.book.table[:, : self.n_bits] = _sign(state.targets)
         del state.labels, state.targets  # the codebook has them
-        if not ((state.counts >= 0) & (state.counts < 2**40)).all():
-            raise ValueError(f"its counts of labels are {state.counts}, which is not possible")
+
+    def _check_learned(self, state: State) -> None:
+        n_labels = len(state.book.columns)
+        is_possible = (state.counts >= 0) & (state.counts < 2**40)
+        if len(state.counts) != n_labels or not is_possible.all():
+            raise ValueError(f"its counts of {n_labels} labels are {state.counts}: impossible")
 
 
 # ---- the method ----------------------------------------------------------------------------------
@@ -1126,8 +1142,8 @@ class HMOH(CodebookHasher):
             state.since = np.resize(state.since, len(state.W))
             state.steps = state.steps.copy()
 
-    def _fill(self, state: State, arrays: dict[str, np.ndarray]) -> None:
-        super()._fill(state, arrays)
+    def _check_learned(self, state: State) -> None:
+        super()._check_learned(state)
         if not 0 <= state.since.min() <= state.since.max() <= state.steps[0] < 2**62:
             raise ValueError(f"it has {state.steps[0]} steps, but updates at {state.since}")
 

@@ -182,7 +182,8 @@ class HadamardRidge(CodebookHasher):
         state.settings = model._settings()
         keys, counts = list(state.book.rows), state.counts
         CodebookHasher._start(model, state, state.gram)  # a new codebook
-        state.book, state.counts = state.book.add(keys), counts
+        state.counts = counts
+        model._add(state, keys)
         state.solution = {}
         return model
 
@@ -195,7 +196,8 @@ class HadamardRidge(CodebookHasher):
         book = self._fitted().book
         model = copy.deepcopy(self)
         model._start(model._state, model._state.gram)
-        vars(model._state).update(book=book, n_seen=0, waiting=(), n_waiting=0)
+        model._install(model._state, book)
+        vars(model._state).update(n_seen=0, waiting=(), n_waiting=0)
         return model
 
     def merge(self, other: HadamardRidge) -> HadamardRidge:
@@ -213,7 +215,7 @@ class HadamardRidge(CodebookHasher):
         _check_mergeable(ours, theirs)
         parts = [(list(state.book.rows), state.sums) for state in (ours, theirs)]
         longer = max(ours, theirs, key=lambda state: len(state.book.columns))
-        ours.book = longer.book.add(parts[0][0]).add(parts[1][0])
+        self._install(ours, longer.book.add(parts[0][0]).add(parts[1][0]))
         ours.sums = np.zeros((len(ours.book.rows), ours.n_mapped))
         for keys, sums in parts:
             ours.sums[[ours.book.rows[key] for key in keys[: len(sums)]]] += sums

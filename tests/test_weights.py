@@ -170,3 +170,28 @@ def test_balanced_weights_serve_a_rare_class(method):
         values = model.decision_function(X[y == 0])
         right.append(((values > 0) == (model.targets_[0] > 0)).mean())
     assert right[1] > right[0] + 0.05
+
+
+@pytest.mark.parametrize("multi", [False, True])
+def test_a_blank_or_merged_model_counts_every_label_and_its_file_loads(multi, tmp_path):
+    X, y = either_stream(multi)
+    fitted = HadamardRidge(8, class_weight="balanced", random_state=0).partial_fit(X, y).close()
+    blank = fitted.blank().partial_fit(X, y).close()
+    assert_allclose(blank.weights_, fitted.weights_, rtol=1e-4, atol=1e-5)
+    # The other labels came last, and only one of the models has seen them.
+    few, more = (HadamardRidge(8, random_state=0).partial_fit(X[:n], y[:n]) for n in (1, 60))
+    for model in (blank, few.merge(more)):
+        model.save(tmp_path / "model.npz")
+        assert_same_state(model, HadamardRidge.load(tmp_path / "model.npz"))
+
+
+def test_a_file_that_lacks_the_counts_of_some_labels_is_loaded(tmp_path):
+    """`blank` and `merge` once wrote such files."""
+    X, y = stream()
+    model = HadamardRidge(8, random_state=0).fit(X, y)
+    model.save(tmp_path / "model.npz")
+    with np.load(tmp_path / "model.npz") as file:
+        arrays = dict(file)
+    arrays["model/counts"] = arrays["model/counts"][:0]
+    np.savez(tmp_path / "short.npz", **arrays)
+    assert_same_state(model, HadamardRidge.load(tmp_path / "short.npz"))
