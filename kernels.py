@@ -161,9 +161,11 @@ def _nearest(X: np.ndarray, A: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return nearest, np.maximum(distance, 0)  # rounding can make it negative
 
 
-# hmoh.py has the same checks, because each file works alone.
-def check_number(value, name: str, kind=int, least=1, most=math.inf) -> None:
+# hmoh.py and metrics.py have the same checks, because each file works alone.
+def check_number(value, name: str, kind=int, least=1, most=math.inf, optional=False) -> None:
     """Check that a parameter is an int, or with kind=float any number, from least to most."""
+    if optional and value is None:
+        return
     kinds = (int, np.integer) if kind is int else (int, float, np.integer, np.floating)
     need = f"pass {'an int' if kind is int else 'a number'} from {least:g} to {most:g}"
     if not isinstance(value, kinds) or isinstance(value, bool):
@@ -172,9 +174,26 @@ def check_number(value, name: str, kind=int, least=1, most=math.inf) -> None:
         raise ValueError(f"{name}={value} is out of range; {need}.")
 
 
+def check_choice(value, name: str, choices: tuple) -> None:
+    """Check that a parameter is one of some strings, or a bool."""
+    if not isinstance(value, (str, bool, np.bool_)) or value not in choices:
+        raise ValueError(f"{name}={value!r} is unknown; pass one of {choices}.")
+
+
+def as_array(values, name: str) -> np.ndarray:
+    """Return values as an array, unless a mask would be lost or numpy cannot read a tensor."""
+    if np.ma.is_masked(values):
+        raise TypeError(f"{name} has masked entries; drop or fill them: {name}.filled(0).")
+    try:
+        return np.asarray(values)
+    except (RuntimeError, TypeError) as error:  # what PyTorch raises
+        way = f"pass {name}.detach().float().cpu().numpy()"
+        raise TypeError(f"numpy cannot read {name} ({error}); {way}.") from None
+
+
 def check_features(X, n_features: int | None = None) -> np.ndarray:
     """Return X as a finite (n, n_features) float32 array in C order, not copied if it is one."""
-    given = np.asarray(X)
+    given = as_array(X, "X")
     if given.dtype.kind not in "buif":
         raise TypeError(f"X has dtype {given.dtype}; pass X.astype(np.float32) or X.toarray().")
     if given.ndim != 2 or given.size == 0 or n_features not in (None, given.shape[1]):
@@ -335,13 +354,12 @@ class RBF(_Map):
         return max(2, self.n_anchors * (5 if self.anchors == "kmeans" else 1))
 
     def _check_params(self) -> None:
-        if self.anchors not in {"first", "kmeans"} or self.center not in {True, False}:
-            given = f"anchors={self.anchors!r} and center={self.center!r}"
-            raise ValueError(f'{given} are unknown; pass "first" or "kmeans", True or False.')
+        check_choice(self.anchors, "anchors", ("first", "kmeans"))
+        check_choice(self.center, "center", (True, False))
         # The mean leaves out the kernel value of an anchor with itself, so it needs two.
         check_number(self.n_anchors, "n_anchors", least=2 if self.center else 1)
         check_number(self.divisor, "divisor", float, 1e-30, 1e30)
-        check_number(self.random_state or 0, "random_state", least=0, most=2**63 - 1)
+        check_number(self.random_state, "random_state", least=0, most=2**63 - 1, optional=True)
 
     def _check_fitted(self) -> None:
         _check_array(self.anchors_, "anchors_", (self.n_anchors, *np.shape(self.anchors_)[-1:]))

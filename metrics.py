@@ -38,7 +38,7 @@ import numpy as np
 from numba import njit
 from numba.core.caching import FunctionCache
 
-__all__ = ["HammingHistogram", "check_integer", "hamming_histogram", "judged_histogram"]
+__all__ = ["HammingHistogram", "check_number", "hamming_histogram", "judged_histogram"]
 __all__ += ["mean_average_precision", "nearest", "pack"]
 
 BLOCK_BYTES = 800_000  # codes or labels in a block, so that they stay in a core's cache
@@ -50,6 +50,7 @@ MOST_CELLS = 40_000  # counters of two queries: more do not fit a core's cache, 
 CHUNK = 128  # items among which a nearer one is looked for
 ROW_BITS = 40  # of an item's row number, which is stored below its distance
 PAIRS_PER_THREAD = 100_000  # for fewer pairs, another thread saves no time
+MOST_GRADE = 960  # 2**960 of as many items as int64 can count are still a float64
 
 Values = float | np.ndarray  # a mean over queries, or the value of each
 
@@ -127,7 +128,7 @@ class HammingHistogram:
 
     def _mean(self, values, per_query, empty="skip"):
         """Return the values of the queries, or their mean. NaN marks a query without one."""
-        _check_choice(empty, "empty", "skip", "zero")
+        check_choice(empty, "empty", ("skip", "zero"))
         if empty == "zero":
             values = np.nan_to_num(values)
         if per_query:
@@ -162,8 +163,8 @@ class HammingHistogram:
             Skip queries without a relevant item ("retrieved": in ``top``), or count them as 0.
         """
         if top is not None:
-            check_integer(top, "top")
-        _check_choice(normalize, "normalize", "relevant", "min", "retrieved")
+            check_number(top, "top")
+        check_choice(normalize, "normalize", ("relevant", "min", "retrieved"))
         n_rows = max(1, BLOCK_BYTES // 16 // (self.n_bits + 1))
         parts = [slice(first, first + n_rows) for first in range(0, len(self.items), n_rows)]
         ap = [_average_precision(self.items[p], self.relevant[p], top, normalize) for p in parts]
@@ -173,7 +174,9 @@ class HammingHistogram:
         """Return N+ + (k - N) n+/n at the distance of the k-th item; a column for each k."""
         n_items = int(self.items.sum(axis=1).min())
         share = self.relevant / np.maximum(self.items, 1)
-        ks = [check_integer(value, "k", most=n_items) for value in (k if np.ndim(k) else [k])]
+        ks = [check_number(value, "k", most=n_items) for value in (k if np.ndim(k) else [k])]
+        if not ks:
+            raise ValueError(f"k={k} is empty; pass an int, or a list with at least one.")
         hits = [(np.diff(_ranks(self.items, value)) * share).sum(axis=1) for value in ks]
         return np.stack(hits, axis=1) if np.ndim(k) else hits[0]
 
@@ -199,8 +202,8 @@ class HammingHistogram:
         with grades g it is g ("linear", as in scikit-learn) or 2^g - 1 ("exponential"). In
         expectation it is sum_d (gain/n) sum_{i=N+1}^{min(N+n, k)} 1 / log2(1 + i).
         """
-        _check_choice(gain, "gain", "binary", "linear", "exponential")
-        check_integer(k, "k", most=int(self.items.sum(axis=1).min()))
+        check_choice(gain, "gain", ("binary", "linear", "exponential"))
+        check_number(k, "k", most=int(self.items.sum(axis=1).min()))
         grades, gains = self.relevant[None], np.ones(1)
         if gain != "binary":
             if self.grades is None:
@@ -208,18 +211,21 @@ class HammingHistogram:
                 raise ValueError(f"gain={gain!r} needs grades, there are none; {need}.")
             grades, gains = self.grades[1:], np.arange(1.0, len(self.grades))
         if gain == "exponential":
+            if len(gains) > MOST_GRADE:
+                need = f'pass gain="linear", or grades up to {MOST_GRADE}'
+                raise ValueError(f"a grade of {len(gains)} has a gain beyond float64; {need}.")
             gains = 2**gains - 1
         return self._mean(_ndcg(self.items, grades, gains, k), per_query, empty)
 
     def precision_at_radius(self, radius: int, per_query: bool = False) -> Values:
         """Return the share of relevant items within distance ``radius``; an empty ball counts 0."""
-        ball = slice(check_integer(radius, "radius", least=0) + 1)
+        ball = slice(check_number(radius, "radius", least=0) + 1)
         n_items, n_hits = (counts[:, ball].sum(axis=1) for counts in (self.items, self.relevant))
         return self._mean(n_hits / np.maximum(n_items, 1), per_query)
 
     def recall_at_radius(self, radius: int, empty: str = "skip", per_query: bool = False) -> Values:
         """Return the share of the R relevant items within distance ``radius``."""
-        ball = slice(check_integer(radius, "radius", least=0) + 1)
+        ball = slice(check_number(radius, "radius", least=0) + 1)
         return self._mean(_ratio(self.relevant[:, ball].sum(axis=1), self._R), per_query, empty)
 
     def reciprocal_rank(self, empty: str = "skip", per_query: bool = False) -> Values:
@@ -455,7 +461,7 @@ def mean_average_precision(
     "skip" it leaves out queries without a hit in ``top``, where the expectation counts such orders
     as 0. For the rest see `hamming_histogram` and `HammingHistogram.mean_average_precision`.
     """
-    _check_choice(ties, "ties", "expected", "stable")
+    check_choice(ties, "ties", ("expected", "stable"))
     scan = _Scan(query_codes, db_codes, (query_labels, db_labels), n_bits)
     other, relevant = _count_grades(scan, n_grades=2)
     histogram = HammingHistogram(other + relevant, relevant)
@@ -487,7 +493,7 @@ def nearest(
     (array([[0, 2]]), array([[2, 1]]))
     """
     scan = _Scan(query_codes, db_codes, n_threads=n_threads)
-    check_integer(k, "k", most=len(scan.database))
+    check_number(k, "k", most=len(scan.database))
     keys = np.full((len(scan.Q), 2 * (k + CHUNK)), (scan.n_bits + 1) << ROW_BITS)
 
     def select_part(p, Q, first, D, Ld, weight, distance):
@@ -508,7 +514,7 @@ class _Scan:
         if n_threads is None:
             tells = hasattr(os, "sched_getaffinity")
             n_threads = len(os.sched_getaffinity(0)) if tells else os.cpu_count() or 1
-        self.n_threads = check_integer(n_threads, "n_threads")
+        self.n_threads = check_number(n_threads, "n_threads")
         # For many queries, short codes are fastest as bytes; else the longest words that fit.
         width = self.queries.shape[1]
         self.is_few = len(self.queries) < FEW
@@ -854,7 +860,7 @@ def pack(codes: np.ndarray, bitorder: str = "little") -> np.ndarray:
     >>> pack([[-1.0, 1.0, 1.0]])
     array([[6]], dtype=uint8)
     """
-    codes = np.asarray(codes)
+    codes = as_array(codes, "codes")
     if codes.ndim != 2 or codes.size == 0 or codes.dtype.kind not in "buif":
         need = "pass a matrix of numbers with one code in each row"
         raise ValueError(f"codes is {codes.dtype} of shape {codes.shape}; {need}.")
@@ -869,7 +875,8 @@ def pack(codes: np.ndarray, bitorder: str = "little") -> np.ndarray:
     return np.packbits(is_one, axis=1, bitorder=bitorder)
 
 
-def check_integer(value, name: str, least: int = 1, most: float = np.inf) -> int:
+# hmoh.py and kernels.py have the same checks, because each file works alone.
+def check_number(value, name: str, *, least=1, most=np.inf) -> int:
     """Return ``value`` as an int, or raise TypeError (no integer) or ValueError (out of range)."""
     need = f"pass an int of at least {least}" + (f", at most {most}" if most < np.inf else "")
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, np.integer)):
@@ -879,16 +886,27 @@ def check_integer(value, name: str, least: int = 1, most: float = np.inf) -> int
     return int(value)
 
 
-def _check_choice(value, name, *choices):
-    """Check that an option has one of the values in ``choices``."""
-    if value not in choices:
+def check_choice(value, name: str, choices: tuple) -> None:
+    """Check that an option is one of some strings."""
+    if not isinstance(value, str) or value not in choices:
         *some, last = (f'"{choice}"' for choice in choices)
         raise ValueError(f"{name}={value!r} is unknown; pass {', '.join(some)} or {last}.")
 
 
+def as_array(values, name: str) -> np.ndarray:
+    """Return values as an array, unless a mask would be lost or numpy cannot read a tensor."""
+    if np.ma.is_masked(values):
+        raise TypeError(f"{name} has masked entries; drop them, or pass {name}.filled(...).")
+    try:
+        return np.asarray(values)
+    except (RuntimeError, TypeError) as error:  # what PyTorch raises
+        way = f"pass {name}.detach().cpu().numpy(), of bfloat16 {name}.detach().float().cpu()"
+        raise TypeError(f"numpy cannot read {name} ({error}); {way}.") from None
+
+
 def _check_codes(codes, name):
     """Return packed codes as an array (n, n_bytes) of uint8."""
-    codes = np.asarray(codes)
+    codes = as_array(codes, name)
     if codes.ndim != 2 or codes.size == 0:
         need = "pass a 2-D array with one code in each row, of at least one byte"
         raise ValueError(f"{name} has shape {codes.shape}; {need}.")
@@ -916,7 +934,7 @@ def _check_n_bits(queries, database, n_bits, has_labels):
                 need = f"pass pack(codes) of the bits, or n_bits={8 * width} if they are packed"
                 raise ValueError(f"all bytes of the codes are {values[0]} or {values[1]}; {need}.")
         return 8 * width
-    if (check_integer(n_bits, "n_bits") + 7) // 8 != width:
+    if (check_number(n_bits, "n_bits") + 7) // 8 != width:
         need = f"pass {8 * width - 7} to {8 * width}, or leave it out"
         raise ValueError(f"n_bits={n_bits} does not fit {width} bytes; {need}.")
     for codes, name in ((queries, "query_codes"), (database, "db_codes")):
@@ -932,12 +950,12 @@ def _check_n_bits(queries, database, n_bits, has_labels):
 def _check_labels(labels, n_rows, name):
     """Return a label for each row as int64 or str (n,), or a matrix (n, L) of bool."""
     try:
-        labels = np.asarray(labels)
+        labels = as_array(labels, name)
     except ValueError as error:
         need = "pass one label for each code, or a matrix of 0 and 1 with one column for each"
         raise ValueError(f"{name} has rows of different lengths ({error}); {need}.") from None
-    if labels.dtype == object and all(type(value) is str for value in labels.flat):
-        labels = labels.astype(str)  # a pandas column of strings
+    if labels.dtype.kind in "OT" and all(isinstance(value, str) for value in labels.flat):
+        labels = np.array(labels.tolist())  # a pandas column of strings, or numpy's StringDType
     given = f"{name} has dtype {labels.dtype} and shape {labels.shape}"
     if labels.ndim not in (1, 2) or len(labels) != n_rows or labels.size == 0:
         raise ValueError(f"{given}; pass a label or a row of 0/1 for each of the {n_rows} codes.")
@@ -948,6 +966,8 @@ def _check_labels(labels, n_rows, name):
         is_right_kind = ((values == np.floor(values)) & (np.abs(values) <= 2.0**53)).all()
     if not is_right_kind:
         need = "pass integers, floats that are whole numbers, strings or a matrix of 0 and 1"
+        if labels.dtype.kind == "S":
+            need = f"bytes are no text: pass {name}.astype(str)"
         raise TypeError(f"{given}; {need}.")
     if labels.dtype == np.uint64 and labels.max() >> np.uint64(63):
         raise ValueError(f"{given} and goes up to {labels.max()}; pass labels.astype(str), both.")
@@ -984,8 +1004,8 @@ def _label_words(query_labels, db_labels, n_queries, n_items):
 
 def _check_pairs(queries, items, grades, n_queries, n_items):
     """Return judged pairs as (3, n_pairs) int64."""
-    pairs = [np.asarray(values) for values in (queries, items, grades)]
     limits = {"queries": n_queries, "items": n_items, "grades": np.inf}
+    pairs = [as_array(*given) for given in zip((queries, items, grades), limits, strict=True)]
     for values, (name, n) in zip(pairs, limits.items(), strict=True):
         need = f"pass whole numbers from 0, below {n}, one for each pair"
         if values.dtype.kind not in "ui" or values.shape != (pairs[0].size,):

@@ -38,9 +38,9 @@ except ImportError as error:
     ) from error
 
 if __package__:  # installed, as hmoh.scaling
-    from .metrics import HammingHistogram, check_integer, hamming_histogram
+    from .metrics import HammingHistogram, check_number, hamming_histogram
 else:
-    from metrics import HammingHistogram, check_integer, hamming_histogram
+    from metrics import HammingHistogram, check_number, hamming_histogram
 
 __all__ = ["encode", "from_npy", "learn", "sharded_histogram"]
 
@@ -54,7 +54,7 @@ def from_npy(path: str | os.PathLike, n_shards: int) -> da.Array:
     Only the path is sent to a worker, which must find the file there (on a cluster: in a shared
     folder). With more shards than rows, some shards are empty.
     """
-    n_shards = check_integer(n_shards, "n_shards")
+    n_shards = check_number(n_shards, "n_shards")
     if "://" in str(path):
         way = 'read Zarr or Parquet by Dask: da.from_zarr("s3://..."), dd.read_parquet("s3://...")'
         raise ValueError(f"{path} is not a local file, whose rows can be mapped; {way}.")

@@ -24,7 +24,14 @@ class Tensor:
         self.values = values
 
     def __array__(self, dtype=None, copy=None):
+        if isinstance(self.values, Exception):
+            raise self.values
         return np.asarray(self.values, dtype)
+
+
+# What PyTorch says of a tensor that requires a gradient, and of one of bfloat16.
+WITH_GRADIENT = Tensor(RuntimeError("Can't call numpy() on Tensor that requires grad."))
+BFLOAT16 = Tensor(TypeError("Got unsupported ScalarType BFloat16"))
 
 
 # ---- pack ------------------------------------------------------------------------------
@@ -226,7 +233,13 @@ def test_any_form_of_labels_that_are_whole_numbers_works(shape, dtype):
 def test_strings_of_any_length_and_as_objects_work():
     names = np.array(["ant", "bee", "camel"])[IDS]
     expected = hamming_histogram(PACKED[:2], PACKED, IDS[:2], IDS, 20).relevant
-    for queries, items in ((names.astype("U9"), names), (names.astype(object), names.tolist())):
+    numpy_strings = np.empty(30, object)
+    numpy_strings[:] = list(names)
+    for queries, items in (
+        (names.astype("U9"), names),
+        (names.astype(object), names.tolist()),
+        (numpy_strings, names),
+    ):
         found = hamming_histogram(PACKED[:2], PACKED, queries[:2], items, 20).relevant
         np.testing.assert_array_equal(found, expected)
 
@@ -352,6 +365,47 @@ ERRORS = {
         "int64",
         "same form",
     ),
+    "bytes": (
+        lambda: histogram(db_labels=np.array(list("abab"), "S")),
+        TypeError,
+        "|S1",
+        "db_labels.astype(str)",
+    ),
+    "a gradient": (lambda: pack(WITH_GRADIENT), TypeError, "requires grad", "codes.detach()"),
+    "bfloat16": (lambda: pack(BFLOAT16), TypeError, "BFloat16", "float()"),
+    "labels as tensors": (
+        lambda: histogram(query_labels=BFLOAT16),
+        TypeError,
+        "BFloat16",
+        "query_labels.detach()",
+    ),
+    "masked bits": (lambda: pack(np.ma.masked_equal([[0, 1]], 1)), TypeError, "codes", "filled"),
+    "masked codes": (
+        lambda: nearest(np.ma.masked_equal(CODES, 1), CODES, 1),
+        TypeError,
+        "query_codes",
+        "filled",
+    ),
+    "masked labels": (
+        lambda: histogram(db_labels=np.ma.masked_equal(LABELS, 1)),
+        TypeError,
+        "db_labels",
+        "filled",
+    ),
+    "masked pairs": (
+        lambda: judged(items=np.ma.masked_equal([2, 3], 3)),
+        TypeError,
+        "items",
+        "filled",
+    ),
+    "no k": (lambda: histogram().precision_at_k([]), ValueError, "k=[]", "pass an int"),
+    "no k of an array": (lambda: histogram().recall_at_k(np.array([])), ValueError, "k=[]"),
+    "a gain beyond float64": (
+        lambda: judged(grades=[1, 2000]).ndcg_at_k(2, "exponential"),
+        ValueError,
+        "2000",
+        "linear",
+    ),
     "k zero": (lambda: histogram().precision_at_k(0), ValueError, "k=0", "at least 1"),
     "k a float": (lambda: histogram().precision_at_k([1, 2.5]), TypeError, "k=2.5", "int"),
     "k too large": (lambda: histogram().precision_at_k([1, 5]), ValueError, "k=5", "at most 4"),
@@ -414,6 +468,26 @@ def test_errors_name_the_value_and_the_way_out(call, error, parts):
     message = str(caught.value)
     assert all(part in message for part in parts), message
     assert any(verb in message for verb in ("pass", "check", "encode")), message
+
+
+@pytest.mark.skipif(not hasattr(np.dtypes, "StringDType"), reason="numpy before 2.0")
+def test_strings_of_numpys_own_kind_work_unless_one_is_missing():
+    kind = np.dtypes.StringDType(na_object=None)
+    labels = np.array(["ant", "bee"] * 2, kind)
+    assert histogram(query_labels=labels, db_labels=labels).relevant.sum() == 8
+    with pytest.raises(TypeError, match=r"query_labels.*StringDType"):
+        histogram(query_labels=np.array(["ant", None] * 2, kind), db_labels=labels)
+
+
+def test_the_highest_grade_has_a_finite_gain():
+    h = judged(grades=[959, 960])
+    ndcg = h.ndcg_at_k(4, "exponential", per_query=True)
+    assert ((ndcg > 0) & (ndcg <= 1))[:2].all()
+
+
+def test_an_array_without_masked_entries_works():
+    labels = np.ma.masked_array(LABELS, mask=False)
+    assert histogram(query_labels=labels).relevant.tolist() == histogram().relevant.tolist()
 
 
 def test_a_bad_row_far_into_the_database_is_named():

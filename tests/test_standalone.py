@@ -5,6 +5,7 @@ hmoh.py, kernels.py and metrics.py work alone; where numba's cache fails, they s
 
 import ast
 import importlib
+import inspect
 import os
 import shutil
 import subprocess
@@ -107,6 +108,22 @@ for other in {sorted(OTHERS - {name})}:
     assert importlib.util.find_spec(other) is None, other
 """
     run(tmp_path, check + SCRIPTS[name], NUMBA_DISABLE_JIT="1")
+
+
+@pytest.mark.parametrize("name", ["kernels", "metrics"])
+def test_checks_of_what_is_given_are_called_as_those_of_hmoh(name):
+    """Whoever copies two of the files need not learn two orders of arguments."""
+    names = ["check_number", "check_choice"]
+    public, ours = (vars(importlib.import_module(module)) for module in ("hmoh", name))
+    own = {key for key in ours if key.lstrip("_").startswith(("check_number", "check_integer"))}
+    own |= {key for key in ours if key.lstrip("_").startswith("check_choice")}
+    assert own == set(names)
+    for key in names:
+        theirs = inspect.signature(public[key]).parameters
+        mine = inspect.signature(ours[key]).parameters
+        assert [*mine][:2] == [*theirs][:2] == ["value", "name"]
+        for parameter in mine.values():
+            assert parameter.default == theirs[parameter.name].default
 
 
 # ---- numba's cache -------------------------------------------------------------------
