@@ -29,11 +29,15 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import errno
 import json
 import math
 import os
+import stat
+import sys
 import threading
 import warnings
+import weakref
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
@@ -43,12 +47,17 @@ import numpy as np
 from numba import njit
 from numba.core.caching import FunctionCache
 
-__all__ = ["BLOCK_ROWS", "HMOH", "MOST_WEIGHT", "Codebook", "CodebookHasher", "NotFittedError"]
+__all__ = ["BLOCK_ROWS", "HMOH", "MOST_BALANCE", "Codebook", "CodebookHasher", "NotFittedError"]
 __all__ += ["OnlineHasher", "State", "check_choice", "check_features", "check_labels"]
 __all__ += ["check_number", "compiled", "hadamard"]
 
-TILE = 8  # bits learned together, so that a sample is read once for all of them
-MOST_WEIGHT = 10.0  # of a sample of a rare class, so that the first of a late one does not rule
+TILE = 8  # bits learned together, so that a sample is read once for all of them; see `_dots`
+MOST_BALANCE = 10.0  # cap of "balanced"; otherwise the first samples of a late class dominate
+# Larger features and weights are refused. A product of a row with hash functions that sum up T
+# samples is at most d T MOST_FEATURE^2 MOST_WEIGHT: float32 holds it until d T exceeds 1e14.
+MOST_FEATURE = 1e9
+MOST_WEIGHT = 1e6
+MOST_FLOAT = float(np.finfo(np.float32).max)
 FEW_ROWS = 64  # calls of at most this many rows learn in place
 BLOCK_ROWS = 8192  # rows mapped to features, or encoded, at a time
 KINDS = ("random", "ordered", "spread")  # of codebooks
@@ -110,6 +119,17 @@ def hadamard(order: int, columns: list[int] | None = None) -> np.ndarray:
     return H
 
 
+def _walsh_hadamard(a: np.ndarray) -> np.ndarray:
+    """Return hadamard(len(a)) @ a in n log n steps, by the recursion of the matrix."""
+    size = 1
+    while size < len(a):
+        halves = a.reshape(-1, 2, size, a.shape[-1])
+        a = np.stack([halves[:, 0] + halves[:, 1], halves[:, 0] - halves[:, 1]], axis=1)
+        a = a.reshape(-1, a.shape[-1])
+        size *= 2
+    return a
+
+
 def _sign(x: np.ndarray) -> np.ndarray:
     """Return +1 where x is above 0 and -1 elsewhere, as int8."""
     return np.where(x > 0, 1, -1).astype(np.int8)
@@ -120,11 +140,10 @@ class Codebook:
 
     The order r* is the smallest power of two, from 2 on, that is at least the code length and the
     number of labels (Eq. 10). If r* is not the code length, a column c becomes sign(Wlsh^T c) with
-    a Gaussian Wlsh (Eq. 11); with kind="spread" the target is then the one of many random codes
-    that is farthest from those already given. When the columns run out, the order doubles: new
-    labels get columns of the upper half, with a new Wlsh. If such a label's target is that of
-    another label, it is drawn again, as long as there are unused codes. Targets already given
-    never change.
+    a Gaussian Wlsh (Eq. 11); with kind="spread" the target is then the farthest of many random
+    codes from all earlier targets. When the columns run out, the order doubles: new labels get
+    columns of the upper half, with a new Wlsh. If such a label's target is that of another label,
+    it is drawn again, as long as there are unused codes. Targets already given never change.
 
     Examples
     --------
@@ -144,6 +163,8 @@ class Codebook:
         self.rows: dict = {}  # label, or tuple of labels, to its row of the table
         # (rows, bits) target codes, with zeros up to whole tiles of bits
         self.table = np.zeros((0, -(-self.n_bits // TILE) * TILE), np.float32)
+        self.is_told = False  # whether the user has heard of labels that share a target
+        self._taken: set[bytes] = set()  # the targets of the labels
         self._rng = np.random.default_rng(seed)
         self._draw(0)
 
@@ -151,6 +172,21 @@ class Codebook:
     def targets(self) -> dict:
         """Return label, or tuple of labels, to its target, (n_bits,) int8 of +1 and -1."""
         return dict(zip(self.rows, self.table[:, : self.n_bits].astype(np.int8), strict=True))
+
+    @property
+    def twins(self) -> tuple | None:
+        """Return the first two labels that share one target, or None."""
+        if len(self._taken) == len(self.columns):
+            return None
+        first: dict = {}
+        pairs = ((first.setdefault(code.tobytes(), key), key) for key, code in self.targets.items())
+        return next(pair for pair in pairs if pair[0] != pair[1])
+
+    def restore(self, targets: np.ndarray) -> None:
+        """Replace the targets of all rows by those of a file, (rows, n_bits) of +1 and -1."""
+        self.table[:, : self.n_bits] = targets = _sign(targets)
+        self._taken = {code.tobytes() for code in targets[: len(self.columns)]}
+        self.is_told = self.twins is not None
 
     def add(self, keys: list) -> Codebook:
         """Return a codebook that has targets for these labels too; this one does not change.
@@ -164,6 +200,7 @@ class Codebook:
         book.columns = self.columns.copy()
         book.rows = self.rows | {key: row for row, key in enumerate(new, start=len(self.rows))}
         book.table = np.pad(self.table, ((0, len(new)), (0, 0)))
+        book._taken = self._taken.copy()
         book._rng = copy.deepcopy(self._rng)
         for key in new:
             target = book._vote(key) if isinstance(key, tuple) else book._next_target()
@@ -176,9 +213,11 @@ class Codebook:
         self._queue = np.arange(first, self.order)
         if self.kind != "ordered":
             self._queue = self._rng.permutation(self._queue)
-        self._lsh = None
+        # Without a Wlsh, targets are columns as they are, or codes that "spread" chooses.
+        self._lsh = self._aligned = None
         if self.order != self.n_bits and self.kind != "spread":
             self._lsh = self._rng.normal(size=(self.order, self.n_bits))
+            self._aligned = _sign(_walsh_hadamard(self._lsh))  # row j is the target of column j
 
     def _next_target(self) -> np.ndarray:
         """Return the target of a new label: the next column, aligned, or a code far from others."""
@@ -186,19 +225,23 @@ class Codebook:
             self.order *= 2
             self._draw(self.order // 2)
         column, self._queue = int(self._queue[0]), self._queue[1:]
-        given = self.table[: len(self.columns), : self.n_bits]  # to the labels before
-        self.columns.append(column)
-        target = hadamard(self.order, [column])[:, 0]
         if self.order == self.n_bits:
-            return target
-        target = self._far_from(given) if self._lsh is None else _sign(target @ self._lsh)
+            target = hadamard(self.order, [column])[:, 0]
+        elif self._lsh is None:
+            target = self._far_from(self.table[: len(self.columns), : self.n_bits])
+        else:
+            target = self._aligned[column]
         has_grown = self._first > 0
-        while has_grown and (given == target).all(axis=1).any():
-            if len(np.unique(given, axis=0)) == 2.0**self.n_bits:
-                break  # all codes are taken
+        while has_grown and target.tobytes() in self._taken and not self._is_full:
             # Signs under a new Wlsh are independent coins.
             target = _sign(self._rng.integers(2, size=self.n_bits))
+        self.columns.append(column)
+        self._taken.add(target.tobytes())
         return target
+
+    @property
+    def _is_full(self) -> bool:
+        return len(self._taken) == 2.0**self.n_bits
 
     def _far_from(self, given: np.ndarray) -> np.ndarray:
         """Return the random code whose nearest neighbour among the given ones is farthest.
@@ -238,8 +281,8 @@ class Codebook:
 #         for k in range(n_bits):
 #             c = C[y[t - 1], k]               # the target bit, +1 or -1
 #             if (W[k] @ z > 0) != (c > 0):
-#                 W[k] += a[t - 1] * c * z     # only where the bit is wrong; a = 1 in the paper
-#         A += (W - A) * max(1 / t, 1 / n)     # the hash functions; n is infinite in the paper
+#                 W[k] += weight[t - 1] * c * z  # only where the bit is wrong; 1 in the paper
+#         A += (W - A) * max(1 / t, 1 / memory)  # the hash functions; memory is inf in the paper
 #
 # The fast version differs in three ways. It takes TILE bits at a time. It takes some 64 samples,
 # which stay in the cache while the tiles take turns. And a correct bit costs nothing but its
@@ -248,12 +291,14 @@ class Codebook:
 
 
 @compiled
-def _perceptron(Z, y, a, C, batch, t, n, W, A, since, steps, first_bit, last_bit):
+def _perceptron(
+    Z, y, weight, C, batch, t, memory, W, A, since, steps, first_bit, last_bit
+):
     """Learn the bits from first_bit to before last_bit from the samples Z with targets C[y].
 
-    Z (rows, m) C (classes, bits) W (bits, m or more) a (rows,) float32, A like W float64, y (rows,)
-    since (bits,) steps (1,) int64. Sample i has the weight a[i]. `batch` samples are one step; t
-    steps were made before.
+    Z (rows, m) weight (rows,) C (classes, bits) W (bits, m or more) float32, A like W float64,
+    y (rows,) since (bits,) steps (1,) int64. `batch` samples are one step; t steps were made
+    before.
     """
     f = np.empty(TILE, np.float32)
     update = np.empty((min(batch, len(Z)), TILE), np.float32)
@@ -274,8 +319,8 @@ def _perceptron(Z, y, a, C, batch, t, n, W, A, since, steps, first_bit, last_bit
                     for q in range(TILE):
                         c = update[i - i0, q]
                         if c != 0:
-                            c *= a[i]
-                            kept = _kept(since[k + q], done, n)
+                            c *= weight[i]
+                            kept = _kept(since[k + q], done, memory)
                             since[k + q] = done
                             for j in range(Z.shape[1]):
                                 w = np.float64(W[k + q, j])
@@ -308,34 +353,34 @@ def _dots(Z, i, W, k, f):
 
 
 @njit(inline="always")
-def _kept(a, b, n):
+def _kept(a, b, memory):
     """Return which share of W - A is left at step b of what it was at step a, if W stays.
 
-    It is the product of 1 - max(1 / t, 1 / n) over t = a + 1, ..., b.
+    It is the product of 1 - max(1 / t, 1 / memory) over t = a + 1, ..., b.
     """
     if a == b:
         return 1.0
-    if b <= n:
+    if b <= memory:
         return a / b
-    return min(a, n) / n * (1 - 1 / n) ** (b - max(a, n))
+    return min(a, memory) / memory * (1 - 1 / memory) ** (b - max(a, memory))
 
 
 @compiled
-def _average(W, A, since, t, n, functions):
+def _average(W, A, since, t, memory, functions):
     """Set functions (bits, m) float32 to A after t steps; W, A and since as in `_perceptron`."""
     for k in range(len(functions)):
-        kept = _kept(since[k], t, n)
+        kept = _kept(since[k], t, memory)
         for j in range(functions.shape[1]):
             w = np.float64(W[k, j])
             functions[k, j] = w + kept * (A[k, j] - w)
 
 
 @compiled
-def _balance(labels, counts, a):
+def _balance(labels, counts, weight):
     """Multiply the weight of every sample by min(cap, mean over its labels j of N / (L n_j)).
 
-    labels (rows, most labels of a sample) int64, -1 where there is none, counts (labels,) int64, a
-    (rows,) float32. n_j counts the samples with label j up to this one, N is the sum of the counts,
+    labels (rows, most labels of a sample) int64, -1 where there is none, counts (labels,) int64,
+    weight (rows,) float32. n_j counts the samples with label j up to this one, N is the sum of the counts,
     and L the number of labels seen.
     """
     N = counts.sum()
@@ -352,7 +397,7 @@ def _balance(labels, counts, a):
         for j in labels[i]:
             if j >= 0:
                 mean += N / (L * counts[j]) / n_own
-        a[i] *= min(mean, MOST_WEIGHT)
+        weight[i] *= min(mean, MOST_BALANCE)
 
 
 def _padded(a: np.ndarray) -> np.ndarray:
@@ -391,15 +436,30 @@ def check_choice(value, name: str, choices: tuple) -> None:
         raise ValueError(f"{name}={value!r} is unknown; pass one of {choices}.")
 
 
-def check_features(X, n_features: int | None = None, name: str = "X") -> np.ndarray:
-    """Return X as a finite (n, n_features) float32 array in C order, not copied if it is one.
+def _as_array(value, name: str) -> np.ndarray:
+    """Return a value as an array, or raise an error where numpy cannot read all of it."""
+    if np.ma.is_masked(value):
+        way = f"drop these rows, or pass {name}.filled(0)"
+        raise ValueError(f"{name} is masked in {np.ma.count_masked(value)} places; {way}.")
+    try:
+        return np.asarray(value)
+    except (RuntimeError, TypeError) as error:  # a tensor says so of gradients and of bfloat16
+        way = f"pass an array, such as {name}.detach().float().numpy() of a tensor"
+        raise TypeError(f"{name} is no array to numpy ({error}); {way}.") from error
 
-    kernels.py has a shorter one, because each file works alone.
+
+def check_features(
+    X, n_features: int | None = None, name: str = "X", most: float = MOST_FLOAT
+) -> np.ndarray:
+    """Return X as (n, n_features) float32 in C order with values from -most to most.
+
+    It is not copied if it is that already. kernels.py has a shorter one, because each file works
+    alone.
     """
     if hasattr(X, "toarray"):
         way = f"pass {name}.toarray() in chunks, or the features of sklearn's TruncatedSVD"
         raise TypeError(f"{name} is a sparse {type(X).__name__}; {way}.")
-    given = np.asarray(X)
+    given = _as_array(X, name)
     if given.dtype.kind not in "buif":
         # Here and below are the words that scikit-learn's checks look for.
         need = "Complex data not supported" if given.dtype.kind == "c" else "numbers are needed"
@@ -413,11 +473,33 @@ def check_features(X, n_features: int | None = None, name: str = "X") -> np.ndar
         raise ValueError(f"{name} has {given.shape[1]} features, but {need}; pass the same.")
     with np.errstate(over="ignore"):  # what float32 cannot hold becomes infinite, and is refused
         X = np.ascontiguousarray(given, np.float32)
-    if not np.isfinite(X).all():
-        row, column = np.argwhere(~np.isfinite(X))[0]
-        need = "NaN, inf and numbers beyond float32 are refused; drop, fill or scale them"
-        raise ValueError(f"{name}[{row}, {column}] is {given[row, column]}: {need}.")
+    flat = X.reshape(-1)
+    # If the squares add up to so little, every value is in its bounds. One pass, and NaN fails.
+    if not np.dot(flat, flat) <= MOST_FEATURE**2:
+        is_wrong = ~(np.abs(X) <= most)
+        if is_wrong.any():
+            row, column = np.argwhere(is_wrong)[0]
+            need = f"NaN, inf and numbers beyond {most:.3g} are refused; drop, fill or scale them"
+            raise ValueError(f"{name}[{row}, {column}] is {given[row, column]}: {need}.")
     return X
+
+
+def _column_names(X) -> list[str] | None:
+    """Return the names of a DataFrame's columns, if all are strings, or None."""
+    names = getattr(X, "columns", None)
+    names = None if names is None or callable(names) else list(names)
+    return names if names and all(isinstance(name, str) for name in names) else None
+
+
+def _warn(message: str) -> None:
+    """Warn at the line that called the model, however deep within the model the reason is."""
+    frame, level = sys._getframe(1), 2
+    while frame.f_back and (
+        frame.f_code.co_filename == __file__
+        or isinstance(frame.f_locals.get("self"), OnlineHasher)
+    ):
+        frame, level = frame.f_back, level + 1
+    warnings.warn(message, stacklevel=level)
 
 
 def _warn_of_offset(Z: np.ndarray) -> None:
@@ -429,20 +511,22 @@ def _warn_of_offset(Z: np.ndarray) -> None:
     share = mean @ mean / max(np.square(Z, dtype=np.float64).sum(axis=1).mean(), 1e-300)
     if share > 0.9:
         need = "codes may be better without it: pass feature_map=UnitLength()"
-        warnings.warn(f"the mean makes up {share:.1%} of the features; {need}.", stacklevel=6)
+        _warn(f"the mean makes up {share:.1%} of the features; {need}.")
 
 
 def check_labels(y, n_samples: int, name: str = "y") -> np.ndarray:
     """Return labels as (n,) int64 or strings, or as (n, L) uint8 with a 1 in every row."""
-    y = np.asarray(y)
-    if y.dtype == object and {type(label) for label in y.flat} in ({str}, {int}):
-        y = np.array(y.tolist())  # a column of a DataFrame
+    y = _as_array(y, name)
+    if y.dtype == object:  # a column of a DataFrame
+        kinds = {type(label) for label in y.flat}
+        if kinds and (kinds == {int} or all(issubclass(kind, str) for kind in kinds)):
+            y = np.array(y.tolist())
     if y.ndim not in (1, 2) or len(y) != n_samples or (y.ndim == 2 and y.shape[1] < 2):
         need = "pass one label, or a row of 2 or more entries of 0/1, for each sample"
         raise ValueError(f"{name} has shape {y.shape} for {n_samples} samples; {need}.")
     if y.dtype.kind not in ("buiU" if y.ndim == 1 else "bui"):
         missing = [i for i, label in enumerate(y.flat) if label is None or label != label]
-        way = f"pass {name}.astype(int) for numbers"
+        way = f"pass {name}.astype(int) for numbers, {name}.astype(str) for text"
         if missing:
             way = f"drop rows without a label, such as {name}[{missing[0]}], {y.flat[missing[0]]}"
         need = "integers, strings or a 0/1 matrix are needed"
@@ -467,6 +551,12 @@ def check_labels(y, n_samples: int, name: str = "y") -> np.ndarray:
 class State(SimpleNamespace):
     """What a model has learned, and where in the stream it is. A method adds arrays of its own."""
 
+    settings: dict  # the parameters when learning began
+    n_features: int
+    n_warmup: int
+    seed: int
+    lock: object  # held while arrays are learned in place, or such arrays are read
+    names = None  # of the features, if they first came in a DataFrame
     form = None  # of the labels: the kind of their dtype, and the number of columns of 0/1 or 0
     classes = None  # all labels, if they were known at the first call
     n_seen = 0
@@ -474,8 +564,41 @@ class State(SimpleNamespace):
     n_waiting = 0  # samples in them
     maps = None  # the fitted feature maps; None during the warm-up, [] if there are none
     n_mapped = None  # features that they make
-    # `_new_state` adds settings, n_features, n_warmup, seed, and a lock that is held while arrays
-    # are learned in place, or such arrays are read.
+    is_shared = False  # whether another state has the same arrays
+
+    def copy(self) -> State:
+        """Return a state with the same arrays, to assign new ones to."""
+        return State(**vars(self) | {"is_shared": True})
+
+
+# Locks of all models. A process that forks takes them first, so that its child finds whole states
+# and no lock that a thread holds which the child does not have.
+_locks: weakref.WeakValueDictionary = weakref.WeakValueDictionary()
+_held: list = []
+
+
+def _new_lock():
+    lock = threading.RLock()
+    _locks[id(lock)] = lock
+    return lock
+
+
+def _hold_locks() -> None:
+    locks = [lock for ref in _locks.valuerefs() if (lock := ref()) is not None]
+    for lock in locks:
+        lock.acquire()
+    _held.extend(locks)
+
+
+def _release_locks() -> None:
+    while _held:
+        _held.pop().release()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(
+        before=_hold_locks, after_in_parent=_release_locks, after_in_child=_release_locks
+    )
 
 
 def _named_maps(feature_map) -> dict[str, object]:
@@ -498,10 +621,15 @@ class OnlineHasher:
 
     A model has one attribute besides its parameters: `_state`. `partial_fit` works on a shallow
     copy of it, and puts the copy in its place at the end. So a failed call changes nothing, and a
-    thread that encodes at the same time uses one whole state.
+    thread that encodes at the same time uses one whole state. A `_learn` that writes into arrays
+    first calls `_unshare`; only `HMOH._learn_in_place` does neither, and says how.
+
+    If `takes_weights`, y is checked together with the samples' weights, and `_learn(state, Z, y,
+    weights)` gets them.
     """
 
     needs_labels = True
+    takes_weights = False
     _update_size = 1  # samples of one update; fewer wait for the next call
     _least_warmup = 1  # samples that `_start` needs
     _saved: tuple[str, ...] = ()
@@ -510,8 +638,9 @@ class OnlineHasher:
     def _start(self, state: State, Z: np.ndarray) -> None:
         """Add to the state what learning starts from; Z (n, m) has samples of the warm-up."""
 
-    def _own(self, state: State) -> None:
+    def _unshare(self, state: State) -> None:
         """Copy the arrays that `_learn` writes into, if it does."""
+        state.is_shared = False
 
     # Parameters, by the conventions of scikit-learn.
 
@@ -559,7 +688,8 @@ class OnlineHasher:
         maps = _named_maps(self.feature_map).values()
         settings = self.get_params() | {"feature_map": [type(part) for part in maps]}
         settings.pop("n_threads", None)  # results do not depend on it
-        return settings
+        # NaN, as SimpleImputer has it, is not equal to itself.
+        return {k: "NaN" if isinstance(v, float) and v != v else v for k, v in settings.items()}
 
     def _check_unchanged(self, state: State) -> None:
         now = self._settings()
@@ -574,12 +704,16 @@ class OnlineHasher:
 
         Parameters
         ----------
-        X : (n, d) array
+        X : (n, d) array or DataFrame
+            With a DataFrame at the first call, later ones must have the same columns.
         y : (n,) integers or strings, or (n, L) 0/1 with at least one 1 per row
+            Every value is a label, also the -1 by which scikit-learn marks unlabelled samples.
         classes : (n_classes,) labels, optional
             All labels of the stream, if they are known at the first call. Others may still come.
-        sample_weight : (n,) numbers of at least 0, optional
-            How much each sample counts, by default 1. Only methods with `class_weight` take it.
+        sample_weight : (n,) numbers from 0 to 1e6, optional
+            How much each sample counts, by default 1. Only methods with `class_weight` take it. A
+            Pipeline passes it on as ``pipeline.fit(X, y, hmoh__sample_weight=w)``, by the name of
+            the step; scikit-learn's metadata routing does not know classes that are not its own.
         """
         return self._advance(self._state, X, y, classes, sample_weight, is_last=False)
 
@@ -591,20 +725,22 @@ class OnlineHasher:
         """
         return self._advance(None, X, y, None, sample_weight, is_last=True)
 
-    def fit_transform(self, X, y=None) -> np.ndarray:
+    def fit_transform(self, X, y=None, sample_weight=None) -> np.ndarray:
         """Call `fit`, then `transform` on the same samples."""
-        return self.fit(X, y).transform(X)
+        return self.fit(X, y, sample_weight).transform(X)
 
     def _advance(self, state: State | None, X, y, classes, sample_weight, is_last: bool):
         """Check the input, add the samples that wait, fit the maps, learn, replace the state."""
+        names = _column_names(X)
         if state is None:
             self._check_params()
-            X = check_features(X)
+            X = self._check_X(X)
             state = self._new_state(X.shape[1])
+            state.names = names
         else:
             self._check_unchanged(state)
-            X = check_features(X, state.n_features)
-            state = State(**vars(state))
+            X = self._check_X(X, state)
+            state = state.copy()
         y = self._check_y(state, y, classes, len(X))
         samples = (X, y, *self._check_weights(sample_weight, len(X)))
         if is_last and y.ndim == 1:
@@ -643,7 +779,7 @@ class OnlineHasher:
 
     def close(self):
         """Learn from an incomplete batch or warm-up now, as `fit` does at its end."""
-        state = State(**vars(self._fitted(is_warm=False)))
+        state = self._fitted(is_warm=False).copy()
         self._check_unchanged(state)
         if state.waiting:
             self._learn_waiting(state, is_last=True)
@@ -662,10 +798,22 @@ class OnlineHasher:
 
     def _new_state(self, n_features: int) -> State:
         # After `fit` the lock is the same, because another thread may hold it.
-        lock = self._state.lock if self._state else threading.RLock()
+        lock = self._state.lock if self._state else _new_lock()
         seed = int(np.random.default_rng(self.random_state).integers(2**63))
         start = {"settings": self._settings(), "n_warmup": self.n_warmup, "lock": lock}
         return State(n_features=n_features, seed=seed, **start)
+
+    def _check_X(self, X, state: State | None = None) -> np.ndarray:
+        """Return the features of a call, which must be those that learning began with."""
+        names = _column_names(X)
+        if state is not None and None not in (names, state.names) and names != state.names:
+            at = [a == b for a, b in zip(names, state.names, strict=False)]
+            at = at.index(False) if False in at else len(at)
+            reason = f"X has other columns than at the first call, from column {at} on"
+            given = f"{names[at : at + 3]} instead of {state.names[at : at + 3]}"
+            raise ValueError(f"{reason}: {given}; pass X[list(model.feature_names_in_)].")
+        most = MOST_FLOAT if _named_maps(self.feature_map) else MOST_FEATURE
+        return check_features(X, state and state.n_features, most=most)
 
     def _check_y(self, state: State, y, classes, n_samples: int) -> np.ndarray:
         """Return labels in the form of this stream, and keep `classes` at the first call."""
@@ -692,20 +840,20 @@ class OnlineHasher:
 
     def _check_weights(self, sample_weight, n_samples: int) -> tuple:
         """Return a tuple of the samples' weights, or of nothing if the method weighs no samples."""
-        if not hasattr(self, "class_weight"):
+        if not self.takes_weights:
             if sample_weight is not None:
                 raise TypeError(f"{type(self).__name__} weighs no samples; drop sample_weight.")
             return ()
         if sample_weight is None:
             return (np.ones(n_samples, np.float32),)
-        weights = np.asarray(sample_weight)
+        weights = _as_array(sample_weight, "sample_weight")
         if weights.shape != (n_samples,) or weights.dtype.kind not in "buif":
             given = f"sample_weight is {weights.dtype} of shape {weights.shape}"
             raise ValueError(f"{given}; pass a number for each of the {n_samples} samples.")
-        is_wrong = ~((weights >= 0) & (weights <= 1e15))  # NaN is wrong too
+        is_wrong = ~((weights >= 0) & (weights <= MOST_WEIGHT))  # NaN is wrong too
         if is_wrong.any():
             given = f"sample_weight[{is_wrong.argmax()}] is {weights[is_wrong.argmax()]}"
-            raise ValueError(f"{given}; pass numbers from 0 to 1e15, and 0 to ignore a sample.")
+            raise ValueError(f"{given}; pass numbers from 0 to {MOST_WEIGHT:g}.")
         return (weights.astype(np.float32),)
 
     def _fit_maps(self, state: State, X: np.ndarray) -> None:
@@ -728,7 +876,7 @@ class OnlineHasher:
         Z = X
         for part in state.maps:
             Z = part.transform(Z)
-        Z = check_features(Z, state.n_mapped, "the output of feature_map")
+        Z = check_features(Z, state.n_mapped, "the output of feature_map", MOST_FEATURE)
         if len(Z) != len(X):  # compiled loops rely on the shape
             made = f"feature_map {self.feature_map!r} made {len(Z)} rows of {len(X)}"
             raise ValueError(f"{made}; pass a map that keeps the rows.")
@@ -749,7 +897,7 @@ class OnlineHasher:
     def decision_function(self, X) -> np.ndarray:
         """Return the (n, n_bits) float32 values whose signs are the codes."""
         state = self._fitted()
-        return self._decide(state, self._features(state, check_features(X, state.n_features)))
+        return self._decide(state, self._features(state, self._check_X(X, state)))
 
     def transform(self, X) -> np.ndarray:
         """Return packed codes (n, ceil(n_bits / 8)) uint8 of the rows of X.
@@ -757,14 +905,12 @@ class OnlineHasher:
         Bit k is 1 where hash function k is above 0 (Eq. 1).
         """
         state = self._fitted()
-        X = check_features(X, state.n_features)
+        X = self._check_X(X, state)
         codes = []
         for start in range(0, len(X), BLOCK_ROWS):
             values = self._decide(state, self._features(state, X[start : start + BLOCK_ROWS]))
             codes.append(np.packbits(values > 0, axis=1, bitorder="little"))
         return codes[0] if len(codes) == 1 else np.concatenate(codes)
-
-    encode = transform  # another name
 
     @property
     def n_seen_(self) -> int:
@@ -775,6 +921,14 @@ class OnlineHasher:
     def n_features_in_(self) -> int:
         """Return the number of features of a sample."""
         return self._fitted(is_warm=False).n_features
+
+    @property
+    def feature_names_in_(self) -> np.ndarray:
+        """Return the names of the features, if they first came in a DataFrame."""
+        names = self._fitted(is_warm=False).names
+        if names is None:
+            raise AttributeError("features first came without names; pass a DataFrame to fit.")
+        return np.array(names, object)
 
     @property
     def feature_map_(self):
@@ -790,14 +944,14 @@ class OnlineHasher:
             return vars(self).copy()
         with self._state.lock:
             state = State(**vars(self._state) | {"lock": None})
-            self._own(state)
+            self._unshare(state)
         return vars(self) | {"_state": state}
 
     def __setstate__(self, attributes: dict) -> None:
         vars(self).update(attributes)
         if self._state is not None:
-            self._state.lock = threading.RLock()
-            self._own(self._state)  # a copied array has lost its place in memory
+            self._state.lock = _new_lock()
+            self._unshare(self._state)  # a copied array has lost its place in memory
 
     def save(self, path) -> None:
         """Write the model to an .npz file, atomically and without pickle.
@@ -806,16 +960,22 @@ class OnlineHasher:
         """
         with self._fitted(is_warm=False).lock:
             arrays = self._to_arrays(self._state)
-        temporary = f"{os.fspath(path)}.{os.getpid()}.{threading.get_ident()}.tmp"
+        path = os.path.realpath(os.fsdecode(path))  # of a link, the file that it leads to
+        temporary = f"{path}.{os.getpid()}.{threading.get_ident()}.tmp"
         try:
+            mode = os.stat(path).st_mode if os.path.exists(path) else None
+            if mode is not None and not stat.S_ISREG(mode):
+                raise OSError(errno.EINVAL, "it is no regular file")
             with open(temporary, "wb") as file:
+                if mode is not None:  # who may not read the old file may not read the new one
+                    os.chmod(temporary, stat.S_IMODE(mode))
                 np.savez(file, **arrays)
             os.replace(temporary, path)
         except OSError as error:
             reason = f"{path} cannot be written and is as before ({error.strerror})"
             raise OSError(error.errno, f"{reason}; pass a path in a folder with space.") from error
         finally:
-            with contextlib.suppress(FileNotFoundError):
+            with contextlib.suppress(OSError):  # it is there only after another error
                 os.remove(temporary)
 
     def _to_arrays(self, state: State) -> dict[str, np.ndarray]:
@@ -824,7 +984,7 @@ class OnlineHasher:
         maps = _named_maps(self.feature_map).values() if state.maps is None else state.maps
         params = self.get_params(deep=False) | {"feature_map": None}
         head = {"format": f"{FORMAT} {type(self).__name__}", "params": params}
-        head |= {name: getattr(state, name) for name in ("n_features", "n_seen", "seed", "form")}
+        head |= {name: getattr(state, name) for name in ("n_features", "n_seen", "seed", "form", "names")}
         head |= {"classes": state.classes, "maps": [repr(part) for part in maps]}
         arrays = {"head": np.array(json.dumps(head, default=lambda value: value.tolist()))}
         if state.waiting:
@@ -853,11 +1013,13 @@ class OnlineHasher:
 
         If the model had feature maps, pass new ones of the same kinds; copies of them are filled.
         """
+        maps: list[str] = []
         with open(path, "rb") as stream:
             try:
                 with np.load(stream, allow_pickle=False) as file:
                     arrays = dict(file)
                 head = json.loads(arrays.pop("head").item())
+                maps = head["maps"]
                 if head["format"] != f"{FORMAT} {cls.__name__}":
                     raise ValueError(f"it is a {head['format']}, not a {FORMAT} {cls.__name__}")
                 model = cls(**head["params"] | {"feature_map": copy.deepcopy(feature_map)})
@@ -866,7 +1028,10 @@ class OnlineHasher:
                 return model
             except Exception as error:  # a damaged file raises nearly anything
                 reason = f"{path} does not load as {cls.__name__} ({type(error).__name__}: {error})"
-                way = "pass a file written by save, and maps like its own as feature_map"
+                way = "pass a file written by save"
+                if maps:
+                    own = maps[0] if len(maps) == 1 else f"[{', '.join(map(str, maps))}]"
+                    way = f"{way}, and fresh maps: {cls.__name__}.load(path, feature_map={own})"
                 raise ValueError(f"{reason}; {way}.") from error
 
     def _resume(self, head: dict, arrays: dict[str, np.ndarray]) -> None:
@@ -881,6 +1046,7 @@ class OnlineHasher:
         self._state = state = self._new_state(head["n_features"])
         state.seed = head["seed"]
         state.form = head["form"] and tuple(head["form"])
+        state.names = head.get("names")  # older files of this format lack it
         state.classes = head["classes"] and np.array(head["classes"])
         learned = _pop_part(arrays, "model/")
         if learned:
@@ -917,7 +1083,7 @@ class OnlineHasher:
                 wanted = f"finite {need.dtype} of shape {need.shape}"
                 raise ValueError(f"{name} is {a.dtype} of shape {a.shape}, not {wanted}")
             setattr(state, name, a if a.ndim else a.item())
-        self._own(state)
+        self._unshare(state)
 
     def _check_learned(self, state: State) -> None:
         """Raise an error if a file with this state, of the right shapes, would not be loaded."""
@@ -933,7 +1099,7 @@ class CodebookHasher(OnlineHasher):
     """Base class of the methods that learn the target codes of a Hadamard codebook.
 
     A method has the parameters `codebook` and `n_classes`, and gets its targets by `_target_rows`.
-    If it also has `class_weight`, its `_learn` gets the caller's weights too, and calls `_weights`.
+    If it also has `class_weight`, it `takes_weights`, and its `_learn` calls `_weights`.
     """
 
     def _check_params(self) -> None:
@@ -975,7 +1141,18 @@ class CodebookHasher(OnlineHasher):
             keys = [sets[key] for key in keys]
         if not state.book.rows.keys() >= set(keys):
             self._add(state, keys)
+        self._tell_of_twins(state.book)
         return np.fromiter(map(state.book.rows.__getitem__, keys), np.int64, len(keys))
+
+    def _tell_of_twins(self, book: Codebook) -> None:
+        """Warn once if two labels share a target, because then they share their codes."""
+        if not book.is_told and book.twins:
+            book.is_told = True
+            a, b = book.twins
+            way = 'codebook="spread", which avoids it while there are codes'
+            if len(book.columns) > 2**book.n_bits:
+                way = f"more than {book.n_bits} bits for {len(book.columns)} labels"
+            _warn(f"labels {a!r} and {b!r} share one target code; pass {way}.")
 
     @property
     def targets_(self) -> dict:
@@ -1015,12 +1192,12 @@ class CodebookHasher(OnlineHasher):
         need = {"i": int, "U": str, "u": list}[kind]
         if any(type(key) is not need for key in keys) or (kind != "u" and n_columns):
             raise ValueError(f"its labels are {keys}, not of the form {state.form}")
-        self._add(state, [tuple(key) for key in keys] if n_columns else keys)
+        self._install(state, state.book.add(list(map(tuple, keys)) if n_columns else keys))
         n_uncounted = len(state.counts) - len(arrays.get("counts", ()))
         if n_uncounted > 0:  # files of format 7 may lack the counts of labels that no sample had
             arrays["counts"] = np.pad(arrays["counts"], (0, n_uncounted))
         super()._fill(state, arrays)
-        state.book.table[:, : self.n_bits] = _sign(state.targets)
+        state.book.restore(state.targets)
         del state.labels, state.targets  # the codebook has them
 
     def _check_learned(self, state: State) -> None:
@@ -1047,8 +1224,9 @@ class HMOH(CodebookHasher):
     codebook : {"random", "ordered", "spread"}
         How labels get their columns of the Hadamard matrix. "random" is what the paper says.
         "ordered" is what its published code does. "spread" is ours: where the code length is not
-        the order of the matrix, each label gets the one of many random codes that is farthest from
-        those of the labels before.
+        the order of the matrix, each label gets the farthest of 2,000 random codes from all
+        earlier targets. With "random" and such a length two labels may share a target: a warning
+        says so once.
     ensemble : bool
         Average the perceptron over the stream (Sec. 3.7), or use its last state.
     memory : int, optional
@@ -1083,8 +1261,11 @@ class HMOH(CodebookHasher):
 
     Notes
     -----
-    Products are float32; features (after the maps) between 1e-20 and 1e15 in size are safe. One
-    thread may learn while others encode, each from a state between two calls of `partial_fit`.
+    Products are float32. Features (after the maps) above 1e9 in size and weights above 1e6 are
+    refused, so that no product overflows. Small ones are not, because a kernel feature may honestly
+    be near 0, but products below 1e-38 are lost, and a weight that rounds to 0 counts as 0.
+
+    One thread may learn while others encode, each from a state between two calls of `partial_fit`.
     Two threads must not learn at the same time.
 
     Examples
@@ -1110,6 +1291,7 @@ class HMOH(CodebookHasher):
     n_threads: int | None = None
     random_state: int | None = None
 
+    takes_weights = True
     _saved = ("W", "A", "since", "steps", "counts")
 
     @property
@@ -1134,9 +1316,10 @@ class HMOH(CodebookHasher):
         state.since = np.zeros(self.n_bits, np.int64)
         state.steps = np.zeros(1, np.int64)
         state.functions = None  # (n_bits, m) float32, from when they are first asked for
-        self._own(state)
+        self._unshare(state)
 
-    def _own(self, state: State) -> None:
+    def _unshare(self, state: State) -> None:
+        super()._unshare(state)
         if state.maps is not None:
             state.W, state.A = _padded(state.W), _padded(state.A)
             state.since = np.resize(state.since, len(state.W))
@@ -1152,42 +1335,51 @@ class HMOH(CodebookHasher):
             _warn_of_offset(Z)
         rows = self._target_rows(state, y)
         weights = self._weights(state, y, rows, given)
-        before = self._state
-        is_shared = before is not None and vars(before).get("steps") is state.steps
-        in_place = is_shared and len(Z) <= FEW_ROWS
-        if is_shared and not in_place:
-            self._own(state)
+        in_place = state.is_shared and len(Z) <= FEW_ROWS
+        if state.is_shared and not in_place:
+            self._unshare(state)
         state.functions = None
         t = int(state.steps[0])
-        samples = (Z, rows, weights, state.book.table, self._update_size, t)
-        arrays = (state.W, state.A, state.since, state.steps)
-        learn = partial(_perceptron, *samples, float(self.memory or math.inf), *arrays)
+        memory = float(self.memory or math.inf)
+        samples = (Z, rows, weights, state.book.table, self._update_size, t, memory)
+        learn = partial(_perceptron, *samples, state.W, state.A, state.since, state.steps)
         if in_place:
-            # A copy would take longer. The state is published first and taken back if the loop did
-            # not run, so that W and the rest change together, also for a signal handler and after a
-            # SIGINT: Python looks for signals after a call, and so not between these lines.
-            with state.lock:
-                try:
-                    self._state = state
-                    learn(0, len(state.W))
-                finally:
-                    state.functions = None
-                    if state.steps[0] == t:
-                        self._state = before
-            return
+            self._learn_in_place(state, learn, t)
+        else:
+            self._learn_in_threads(state, learn, Z.size)
+
+    def _learn_in_place(self, state: State, learn, t: int) -> None:
+        """Learn few rows into the arrays of the published state: a copy would take longer.
+
+        The state is published first and taken back if the loop did not run, so that W and the rest
+        change together, also for a signal handler and after a SIGINT: Python looks for signals
+        after a call, and so not between these lines.
+        """
+        before = self._state
+        with state.lock:
+            try:
+                self._state = state
+                learn(0, len(state.W))
+            finally:
+                state.functions = None
+                if state.steps[0] == t:
+                    self._state = before
+
+    def _learn_in_threads(self, state: State, learn, n_values: int) -> None:
+        """Share the tiles of bits among threads, if there is enough work."""
         n_tiles = len(state.W) // TILE
-        enough_work = 1 + Z.size * len(state.W) // 1_000_000
+        enough_work = 1 + n_values * len(state.W) // 1_000_000
         tells = hasattr(os, "sched_getaffinity")  # which cores this process may use
         n_cores = len(os.sched_getaffinity(0)) if tells else os.cpu_count() or 1
         n_threads = min(self.n_threads or n_cores, n_tiles, enough_work)
         if n_threads == 1:
             learn(0, len(state.W))
-        else:
-            # The pool is made for this call, so that a later fork is safe. The calling thread only
-            # waits: when it worked too, a thread that it started often ran on the same core.
-            edges = TILE * np.linspace(0, n_tiles, n_threads + 1).astype(int)
-            with ThreadPoolExecutor(n_threads) as pool:
-                list(pool.map(learn, edges[:-1], edges[1:]))
+            return
+        # The pool is made for this call, so that a later fork is safe. The calling thread only
+        # waits: when it worked too, a thread that it started often ran on the same core.
+        edges = TILE * np.linspace(0, n_tiles, n_threads + 1).astype(int)
+        with ThreadPoolExecutor(n_threads) as pool:
+            list(pool.map(learn, edges[:-1], edges[1:]))
 
     def _functions(self, state: State) -> np.ndarray:
         """Return the hash functions for steps of size one, (n_bits, m): average or last W."""

@@ -78,6 +78,7 @@ class HadamardRidge(CodebookHasher):
     warmup: int | None = None
     random_state: int | None = None
 
+    takes_weights = True
     _update_size = BLOCK
     _saved = ("gram", "sums", "n_learned", "counts")
 
@@ -127,7 +128,7 @@ class HadamardRidge(CodebookHasher):
 
     def _closed(self, state: State) -> State:
         """Return a state whose sums include the waiting samples."""
-        state = State(**vars(state))
+        state = state.copy()
         if state.waiting:
             self._learn_waiting(state, is_last=True)
         return state
@@ -184,6 +185,7 @@ class HadamardRidge(CodebookHasher):
         CodebookHasher._start(model, state, state.gram)  # a new codebook
         state.counts = counts
         model._add(state, keys)
+        model._tell_of_twins(state.book)
         state.solution = {}
         return model
 
@@ -235,6 +237,7 @@ def _check_mergeable(ours: State, theirs: State) -> None:
         for state in (ours, theirs)
     )
     shapes = [(state.n_features, state.n_mapped, len(state.maps)) for state in (ours, theirs)]
+    names = ours.names, theirs.names
     same_maps = all(map(_same_map, ours.maps, theirs.maps))
     # Labels have the first rows of a codebook, in the order of arrival.
     n = min(len(ours.book.columns), len(theirs.book.columns))
@@ -247,6 +250,7 @@ def _check_mergeable(ours: State, theirs: State) -> None:
         (a["class_weight"] is None, "class_weight depends on it too", "pass sample_weight"),
         (ours.form == theirs.form, f"labels are {ours.form} and {theirs.form}", "pass one form"),
         (shapes[0] == shapes[1], f"features are {shapes}", "pass the same to both"),
+        (None in names or names[0] == names[1], f"columns are {names}", "pass the same to both"),
         (same_maps, "their maps were fitted on different samples", "create both by blank()"),
         (ours.seed == theirs.seed, "random_state differs", "pass the same int to both"),
         (same_targets, f"labels came as {labels[:5]} and {others[:5]}", "pass classes to both"),

@@ -24,7 +24,7 @@ from pathlib import Path
 
 import numpy as np
 
-from hmoh import MOST_WEIGHT
+from hmoh import MOST_BALANCE
 
 try:
     import dask
@@ -177,7 +177,7 @@ def _weights(y: np.ndarray, counts: dict) -> np.ndarray:
     else:
         weights = [mean_count / counts.get(j, np.inf) for j in range(y.shape[1])]
         means = y @ weights / y.sum(axis=1)
-    return np.minimum(means, MOST_WEIGHT)
+    return np.minimum(means, MOST_BALANCE)
 
 
 def encode(model, X: da.Array) -> da.Array:

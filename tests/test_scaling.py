@@ -23,7 +23,7 @@ from dask.distributed import Client, LocalCluster
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.pipeline import Pipeline
 
-from hmoh import HMOH, MOST_WEIGHT
+from hmoh import HMOH, MOST_BALANCE
 from kernels import RBF, UnitLength
 from metrics import hamming_histogram, nearest
 from ridge import HadamardRidge
@@ -282,8 +282,8 @@ def test_balanced_classes_have_weights_by_the_counts_of_all_samples(labels):
         y = np.where((y == 3) & (np.arange(N) % 40 > 0), 0, y)  # so the cap matters
     member = np.eye(4)[y] if labels == "integers" else y.astype(float)
     weights = member @ (member.sum() / (4 * member.sum(axis=0))) / member.sum(axis=1)
-    assert labels == "sets" or weights.max() > MOST_WEIGHT
-    one = ridge().partial_fit(X, y, classes, np.minimum(weights, MOST_WEIGHT)).close()
+    assert labels == "sets" or weights.max() > MOST_BALANCE
+    one = ridge().partial_fit(X, y, classes, np.minimum(weights, MOST_BALANCE)).close()
     ours = learn(ridge(class_weight="balanced"), *shards(X, y), classes)
     assert ours.class_weight is None
     assert_same_model(ours, one)

@@ -55,7 +55,7 @@ def test_a_class_that_comes_late_is_capped_and_the_first_sample_weighs_one():
     a = np.ones(100, np.float32)
     hmoh._balance(labels[:, None], np.zeros(2, np.int64), a)
     assert a[0] == a[1] == 1
-    assert a[-1] == hmoh.MOST_WEIGHT
+    assert a[-1] == hmoh.MOST_BALANCE
     assert_allclose(a, balanced(labels), rtol=1e-6)
 
 
