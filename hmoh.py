@@ -291,9 +291,7 @@ class Codebook:
 
 
 @compiled
-def _perceptron(
-    Z, y, weight, C, batch, t, memory, W, A, since, steps, first_bit, last_bit
-):
+def _perceptron(Z, y, weight, C, batch, t, memory, W, A, since, steps, first_bit, last_bit):
     """Learn the bits from first_bit to before last_bit from the samples Z with targets C[y].
 
     Z (rows, m) weight (rows,) C (classes, bits) W (bits, m or more) float32, A like W float64,
@@ -380,8 +378,8 @@ def _balance(labels, counts, weight):
     """Multiply the weight of every sample by min(cap, mean over its labels j of N / (L n_j)).
 
     labels (rows, most labels of a sample) int64, -1 where there is none, counts (labels,) int64,
-    weight (rows,) float32. n_j counts the samples with label j up to this one, N is the sum of the counts,
-    and L the number of labels seen.
+    weight (rows,) float32. n_j counts the samples with label j up to this one, N is the sum of the
+    counts, and L the number of labels seen.
     """
     N = counts.sum()
     L = np.count_nonzero(counts)
@@ -473,9 +471,10 @@ def check_features(
         raise ValueError(f"{name} has {given.shape[1]} features, but {need}; pass the same.")
     with np.errstate(over="ignore"):  # what float32 cannot hold becomes infinite, and is refused
         X = np.ascontiguousarray(given, np.float32)
-    flat = X.reshape(-1)
+        flat = X.reshape(-1)
+        squares = np.dot(flat, flat)
     # If the squares add up to so little, every value is in its bounds. One pass, and NaN fails.
-    if not np.dot(flat, flat) <= MOST_FEATURE**2:
+    if not squares <= MOST_FEATURE**2:
         is_wrong = ~(np.abs(X) <= most)
         if is_wrong.any():
             row, column = np.argwhere(is_wrong)[0]
@@ -495,7 +494,7 @@ def _warn(message: str) -> None:
     """Warn at the line that called the model, however deep within the model the reason is."""
     frame, level = sys._getframe(1), 2
     while frame.f_back and (
-        frame.f_code.co_filename == __file__
+        frame.f_code.co_filename == _warn.__code__.co_filename
         or isinstance(frame.f_locals.get("self"), OnlineHasher)
     ):
         frame, level = frame.f_back, level + 1
@@ -571,34 +570,40 @@ class State(SimpleNamespace):
         return State(**vars(self) | {"is_shared": True})
 
 
-# Locks of all models. A process that forks takes them first, so that its child finds whole states
-# and no lock that a thread holds which the child does not have.
-_locks: weakref.WeakValueDictionary = weakref.WeakValueDictionary()
-_held: list = []
+class _Locks:
+    """The locks of all models. A process that forks holds them while it does.
+
+    So its child finds whole states, and no lock that is held by a thread of the parent.
+    """
+
+    def __init__(self):
+        self.all = weakref.WeakValueDictionary()
+        self.held = []
+        if hasattr(os, "register_at_fork"):
+            os.register_at_fork(
+                before=self.hold, after_in_parent=self.release, after_in_child=self.release
+            )
+
+    def new(self):
+        lock = threading.RLock()
+        self.all[id(lock)] = lock
+        return lock
+
+    def hold(self) -> None:
+        locks = [lock for ref in self.all.valuerefs() if (lock := ref()) is not None]
+        for lock in locks:
+            lock.acquire()
+        self.held += locks
+
+    def release(self) -> None:
+        while self.held:
+            self.held.pop().release()
+
+    def __reduce__(self):
+        return _Locks, ()  # where this file was pasted into a notebook, joblib pickles its globals
 
 
-def _new_lock():
-    lock = threading.RLock()
-    _locks[id(lock)] = lock
-    return lock
-
-
-def _hold_locks() -> None:
-    locks = [lock for ref in _locks.valuerefs() if (lock := ref()) is not None]
-    for lock in locks:
-        lock.acquire()
-    _held.extend(locks)
-
-
-def _release_locks() -> None:
-    while _held:
-        _held.pop().release()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(
-        before=_hold_locks, after_in_parent=_release_locks, after_in_child=_release_locks
-    )
+_locks = _Locks()
 
 
 def _named_maps(feature_map) -> dict[str, object]:
@@ -798,7 +803,7 @@ class OnlineHasher:
 
     def _new_state(self, n_features: int) -> State:
         # After `fit` the lock is the same, because another thread may hold it.
-        lock = self._state.lock if self._state else _new_lock()
+        lock = self._state.lock if self._state else _locks.new()
         seed = int(np.random.default_rng(self.random_state).integers(2**63))
         start = {"settings": self._settings(), "n_warmup": self.n_warmup, "lock": lock}
         return State(n_features=n_features, seed=seed, **start)
@@ -950,7 +955,7 @@ class OnlineHasher:
     def __setstate__(self, attributes: dict) -> None:
         vars(self).update(attributes)
         if self._state is not None:
-            self._state.lock = _new_lock()
+            self._state.lock = _locks.new()
             self._unshare(self._state)  # a copied array has lost its place in memory
 
     def save(self, path) -> None:
@@ -984,7 +989,9 @@ class OnlineHasher:
         maps = _named_maps(self.feature_map).values() if state.maps is None else state.maps
         params = self.get_params(deep=False) | {"feature_map": None}
         head = {"format": f"{FORMAT} {type(self).__name__}", "params": params}
-        head |= {name: getattr(state, name) for name in ("n_features", "n_seen", "seed", "form", "names")}
+        head |= {
+            name: getattr(state, name) for name in ("n_features", "n_seen", "seed", "form", "names")
+        }
         head |= {"classes": state.classes, "maps": [repr(part) for part in maps]}
         arrays = {"head": np.array(json.dumps(head, default=lambda value: value.tolist()))}
         if state.waiting:
@@ -1028,10 +1035,9 @@ class OnlineHasher:
                 return model
             except Exception as error:  # a damaged file raises nearly anything
                 reason = f"{path} does not load as {cls.__name__} ({type(error).__name__}: {error})"
-                way = "pass a file written by save"
-                if maps:
-                    own = maps[0] if len(maps) == 1 else f"[{', '.join(map(str, maps))}]"
-                    way = f"{way}, and fresh maps: {cls.__name__}.load(path, feature_map={own})"
+                own = f"[{', '.join(map(str, maps))}]" if maps else None
+                way = f"pass a file written by save, with maps as in its model: {cls.__name__}.load"
+                way = f"{way}(path, feature_map={own})"
                 raise ValueError(f"{reason}; {way}.") from error
 
     def _resume(self, head: dict, arrays: dict[str, np.ndarray]) -> None:
@@ -1046,7 +1052,10 @@ class OnlineHasher:
         self._state = state = self._new_state(head["n_features"])
         state.seed = head["seed"]
         state.form = head["form"] and tuple(head["form"])
-        state.names = head.get("names")  # older files of this format lack it
+        state.names = names = head.get("names")  # older files of this format lack it
+        is_text = isinstance(names, list) and all(isinstance(name, str) for name in names)
+        if names is not None and not (is_text and len(names) == state.n_features):
+            raise ValueError(f"its names of features are {names}")
         state.classes = head["classes"] and np.array(head["classes"])
         learned = _pop_part(arrays, "model/")
         if learned:
@@ -1193,9 +1202,9 @@ class CodebookHasher(OnlineHasher):
         if any(type(key) is not need for key in keys) or (kind != "u" and n_columns):
             raise ValueError(f"its labels are {keys}, not of the form {state.form}")
         self._install(state, state.book.add(list(map(tuple, keys)) if n_columns else keys))
-        n_uncounted = len(state.counts) - len(arrays.get("counts", ()))
-        if n_uncounted > 0:  # files of format 7 may lack the counts of labels that no sample had
-            arrays["counts"] = np.pad(arrays["counts"], (0, n_uncounted))
+        counts = arrays.get("counts", state.counts)
+        if len(counts) < len(state.counts):  # a file may lack those of labels that no sample had
+            arrays["counts"] = np.pad(counts, (0, len(state.counts) - len(counts)))
         super()._fill(state, arrays)
         state.book.restore(state.targets)
         del state.labels, state.targets  # the codebook has them

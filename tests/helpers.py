@@ -245,6 +245,15 @@ def changed(a, at, value, dtype=None):
     return a
 
 
+class Tensor:
+    """The part of a tensor by which numpy learns that it cannot read it."""
+
+    ndim = 1
+
+    def __array__(self, dtype=None, copy=None):
+        raise RuntimeError("Can't call numpy() on Tensor that requires grad.")
+
+
 class Sparse:
     """The part of a sparse matrix by which it is known."""
 
@@ -253,10 +262,11 @@ class Sparse:
 
 
 class Frame:
-    """The part of a DataFrame that numpy uses."""
+    """The part of a DataFrame that numpy uses, and the names of its columns."""
 
-    def __init__(self, values):
+    def __init__(self, values, columns=()):
         self.values = values
+        self.columns = columns
 
     def __array__(self, dtype=None, copy=None):
         return np.array(self.values, dtype)
@@ -284,6 +294,8 @@ BAD_FEATURES = {
     "complex": (X0.astype(complex), ValueError, ["complex128"]),
     "dates": (X0.astype("M8[s]"), (TypeError, ValueError), ["datetime64"]),
     "sparse": (Sparse(), TypeError, ["toarray()", "Sparse"]),
+    "masked": (np.ma.masked_equal(changed(X0, (3, 1), 7), 7), ValueError, ["X", "masked"]),
+    "tensor": (Tensor(), TypeError, ["requires grad", "detach()"]),
 }
 BAD_LABELS = {
     "too few": (Y0[:59], ValueError, ["(59,)", "60"]),
@@ -291,6 +303,9 @@ BAD_LABELS = {
     "missing": (None, ValueError, ["y is None"]),
     "a number": (3, ValueError, ["()", "60"]),
     "floats": (Y0.astype(float), TypeError, ["float64", "astype(int)"]),
+    "masked": (np.ma.masked_equal(Y0, 3), ValueError, ["y", "masked"]),
+    "tensor": (Tensor(), TypeError, ["requires grad", "detach()"]),
+    "bytes": (Y0.astype("S"), TypeError, ["S", "astype(str)"]),
     "mixed": (np.array([0, "a"] * 30, object), TypeError, ["object"]),
     "beyond int64": (Y0.astype(np.uint64) + 2**63, ValueError, ["92233720368547758"]),
     "one column": (Y0[:, None], ValueError, ["(60, 1)"]),

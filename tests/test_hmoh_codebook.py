@@ -92,6 +92,16 @@ def test_targets_are_signs_of_gaussian_projections_where_the_lengths_differ(n_bi
     assert abs(products).max() < 6 / np.sqrt(n)
 
 
+@pytest.mark.parametrize("kind", ["random", "ordered"])
+def test_an_aligned_target_is_the_sign_of_its_column_times_wlsh(kind):
+    book = Codebook(24, kind, seed=3).add(list(range(9)))
+    for _ in range(2):  # before and after the order doubles
+        label = len(book.columns) - 1
+        column = naive.sylvester(book.order)[:, book.columns[label]]
+        assert_array_equal(book.targets[label], np.where(column @ book._lsh > 0, 1, -1))
+        book = book.add(list(range(9, 40)))
+
+
 @pytest.mark.parametrize("n_bits", [16, 32, 64, 128])
 def test_ordered_codes_of_ten_classes_repeat_every_16_bits(n_bits):
     targets = Codebook(n_bits, "ordered", 10).add(list(range(10))).targets

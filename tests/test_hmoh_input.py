@@ -11,6 +11,8 @@ from helpers import (
     M0,
     X0,
     Y0,
+    Affine,
+    Frame,
     Shift,
     Sparse,
     assert_helpful,
@@ -23,6 +25,7 @@ from helpers import (
 )
 from numpy.testing import assert_array_equal
 from sklearn.base import clone
+from sklearn.impute import SimpleImputer
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
@@ -63,7 +66,7 @@ def test_bad_samples_are_explained_and_leave_the_model_as_it_was(name, phase):
 def test_bad_features_cannot_be_encoded(name):
     X, error, words = BAD_FEATURES[name]
     model = HMOH(8, random_state=0).fit(X0, Y0)
-    for use in (model.transform, model.encode, model.decision_function):
+    for use in (model.transform, model.decision_function):
         with pytest.raises(error) as caught:
             use(X)
         assert_helpful(caught.value, *words)
@@ -79,10 +82,113 @@ def test_one_bad_value_is_found_among_many(value, place):
     assert_helpful(caught.value, f"X[{place[0]}, {place[1]}] is {value}")
 
 
+LARGE = hmoh.MOST_FEATURE
+
+
+@pytest.mark.parametrize("maps", [None, [], Affine()], ids=["none", "no map", "map"])
+def test_features_whose_products_could_overflow_are_refused_after_the_maps(maps):
+    X, y = stream()
+    model = HMOH(8, maps, batch_size=7, random_state=0).partial_fit(X, y)
+    before = contents(model) if not maps else None
+    for value in (1.1 * LARGE, -1e30):
+        for call in (lambda X: model.partial_fit(X, y), model.transform, model.decision_function):
+            with pytest.raises(ValueError) as caught:
+                call(changed(X, (3, 1), value))
+            assert_helpful(caught.value, "feature_map" if maps else "X[3, 1]", "1e+09")
+    assert maps or assert_same_arrays(contents(model), before) is None
+    model.fit(np.where(X > 0, LARGE / 4, -LARGE / 4), y)
+
+
+def test_maps_may_take_what_learning_may_not():
+    X, y = stream()
+    X = 2.0**60 * X
+    assert_array_equal(
+        HMOH(8, UnitLength(), random_state=0).fit(X, y).transform(X),
+        HMOH(8, random_state=0)
+        .fit(*[UnitLength().fit(X).transform(X), y])
+        .transform(UnitLength().fit(X).transform(X)),
+    )
+
+
+def test_the_largest_features_and_weights_together_learn_what_small_ones_do():
+    X, y = stream(integer=True)
+    scale = 2.0 ** np.floor(np.log2(LARGE / abs(X).max()))
+    weight = 2.0 ** np.floor(np.log2(hmoh.MOST_WEIGHT))
+    small = HMOH(8, random_state=0).fit(X, y)
+    large = HMOH(8, random_state=0).fit(scale * X, y, np.full(60, weight))
+    assert_array_equal(large.weights_, small.weights_ * scale * weight)
+    assert_array_equal(large.transform(scale * X), small.transform(X))
+
+
+def test_a_data_frame_must_keep_its_columns(tmp_path):
+    X, y = stream()
+    names = list("abcde")
+    model = HMOH(8, random_state=0).partial_fit(Frame(X, names), y)
+    assert list(model.feature_names_in_) == names
+    model.save(tmp_path / "model.npz")
+    copies = HMOH.load(tmp_path / "model.npz"), pickle.loads(pickle.dumps(model))
+    swapped = Frame(X[:, [1, 0, 2, 3, 4]], list("bacde"))
+    for each in (model, *copies):
+        assert list(each.feature_names_in_) == names
+        for use in (lambda X: each.partial_fit(X, y), each.transform, each.decision_function):
+            with pytest.raises(ValueError) as caught:
+                use(swapped)
+            assert_helpful(caught.value, "'b', 'a'", "feature_names_in_")
+    assert_array_equal(model.transform(X), model.transform(Frame(X, names)))
+    assert_same_state(model.partial_fit(X, y), copies[0].partial_fit(Frame(X, names), y))
+
+
+@pytest.mark.parametrize("columns", [(), [0, 1, 2, 3, 4]])
+def test_features_without_names_may_come_in_any_form(columns):
+    X, y = stream()
+    model = HMOH(8, random_state=0).partial_fit(Frame(X, columns), y)
+    model.partial_fit(X, y).transform(Frame(X, list("abcde")))
+    assert not hasattr(model, "feature_names_in_")
+
+
+def test_texts_of_numpy_are_labels_like_those_of_python():
+    X, y = stream()
+    texts = y.astype(str)
+    expected = HMOH(8, random_state=0).fit(X, texts)
+    assert_same_state(expected, HMOH(8, random_state=0).fit(X, np.array(list(texts), object)))
+
+
+@pytest.mark.filterwarnings("error")
+def test_two_labels_with_one_target_are_told_once(tmp_path):
+    """Of two codes of one bit, one goes to two labels."""
+    X, y = np.eye(3), np.array(["ape", "bee", "cat"])
+    with pytest.warns(UserWarning) as caught:
+        model = HMOH(1, random_state=0).fit(X, y)
+    assert len(caught) == 1 and caught[0].filename == __file__
+    twins = [label for label in y if f"'{label}'" in str(caught[0].message)]
+    assert len(twins) == 2 and len({model.targets_[label].tobytes() for label in twins}) == 1
+    model.partial_fit(X, y).save(tmp_path / "model.npz")
+    loaded = HMOH.load(tmp_path / "model.npz")
+    for each in (loaded, pickle.loads(pickle.dumps(model))):
+        each.partial_fit([*X, X[0]], [*y, "dog"])
+    with pytest.warns(UserWarning, match="share one target"):
+        model.fit(X, y)
+
+
+@pytest.mark.parametrize("kind", ["random", "spread"])
+def test_labels_that_share_no_target_are_not_told_of(kind):
+    found = 0
+    for seed in range(30):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            model = HMOH(5, codebook=kind, random_state=seed).fit(np.eye(6), np.arange(6))
+        shared = len({target.tobytes() for target in model.targets_.values()}) < 6
+        assert len(caught) == shared
+        found += shared
+        assert not caught or "spread" in str(caught[0].message)
+    assert found > 0 if kind == "random" else found == 0
+
+
 def test_features_far_from_zero_are_warned_of_once_at_the_start():
     X, y = stream(100)
-    with pytest.warns(UserWarning, match="UnitLength"):
+    with pytest.warns(UserWarning, match="UnitLength") as caught:
         model = HMOH(8, random_state=0).partial_fit(X + 100, y)
+    assert caught[0].filename == __file__
     model.partial_fit(X + 100, y)
     HMOH(8, UnitLength(), random_state=0).partial_fit(X + 100, y)
     HMOH(8, random_state=0).partial_fit(X[:1] + 100, y[:1])
@@ -188,11 +294,12 @@ def test_parameters_that_do_not_fit_together_or_the_data_are_an_error(params, y,
 
 
 ATTRIBUTES = ["weights_", "targets_", "label_set_targets_", "n_steps_", "feature_map_"]
+ATTRIBUTES += ["feature_names_in_"]
 
 
 def test_unfitted_use_is_an_error_that_says_what_to_do():
     model = HMOH(8)
-    uses = [model.transform, model.encode, model.decision_function]
+    uses = [model.transform, model.decision_function]
     uses += [lambda X, name=name: getattr(model, name) for name in ATTRIBUTES]
     uses += [lambda X: model.n_seen_, lambda X: model.n_features_in_]
     for use in uses:
@@ -384,6 +491,10 @@ def test_works_in_a_pipeline_and_a_grid_search():
     pipeline = Pipeline([("map", RBF(8)), ("hash", HMOH(8, random_state=0))]).fit(X, y)
     Z = RBF(8).fit(X).transform(X)
     assert_array_equal(pipeline.transform(X), HMOH(8, random_state=0).fit(Z, y).transform(Z))
+    weight = np.arange(90) % 2
+    expected = HMOH(8, random_state=0).fit(Z, y, weight).transform(Z)
+    assert_array_equal(pipeline.fit(X, y, hash__sample_weight=weight).transform(X), expected)
+    assert_array_equal(pipeline.fit_transform(X, y, hash__sample_weight=weight), expected)
     grid = {"n_bits": [4, 8], "feature_map__n_anchors": [3, 10], "learning_rate": [0.1, 1]}
     model = HMOH(feature_map=RBF(), random_state=0)
     search = GridSearchCV(model, grid, scoring=agreement, cv=3, error_score="raise").fit(X, y)
@@ -393,3 +504,10 @@ def test_works_in_a_pipeline_and_a_grid_search():
     assert scores.max() > 0.7
     n_anchors = search.best_params_["feature_map__n_anchors"]
     assert search.best_estimator_.feature_map_.anchors_.shape == (n_anchors, 5)
+
+
+def test_a_copied_model_whose_map_has_a_nan_parameter_learns_on():
+    X, y = stream()
+    model = HMOH(8, SimpleImputer(), warmup=10, random_state=0).fit(X, y)
+    assert_same(model.partial_fit(X, y), pickle.loads(pickle.dumps(model)), X)
+    pickle.loads(pickle.dumps(model)).partial_fit(X, y)

@@ -157,7 +157,7 @@ def test_until_the_longest_warm_up_is_in_nothing_can_be_encoded():
     for n in (5, 19):
         rows = slice(getattr(model, "n_seen_", 0), n)
         model.partial_fit(X[rows], y[rows])
-        for use in (model.transform, model.encode, model.decision_function):
+        for use in (model.transform, model.decision_function):
             with pytest.raises(NotFittedError, match=f"seen {n} of 20 warm-up samples"):
                 use(X)
         for name in ("weights_", "targets_", "label_set_targets_", "feature_map_", "n_steps_"):

@@ -93,6 +93,39 @@ def test_learning_and_encoding_after_a_fork_agree():
         assert_array_equal(pool.apply_async(learn, (X, y)).get(timeout=60), expected)
 
 
+# One thread learns in place, and so holds the model's lock much of the time, while others fork.
+FORKED = """
+import os, threading
+import numpy as np
+from hmoh import HMOH
+X = np.random.default_rng(0).normal(size=(64, 2000)).astype(np.float32)
+y = np.arange(64) % 4
+model = HMOH(64, random_state=0).fit(X, y)
+is_over = False
+def learn():
+    while not is_over:
+        model.partial_fit(X, y)
+thread = threading.Thread(target=learn)
+thread.start()
+for _ in range(20):
+    child = os.fork()
+    if child == 0:
+        assert np.array_equal(model.transform(X), model.transform(X))
+        os._exit(0)
+    assert os.waitpid(child, 0)[1] == 0
+is_over = True
+thread.join()
+"""
+
+
+@needs_jit
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_a_process_that_forks_while_a_thread_learns_can_encode():
+    command = [sys.executable, "-W", "ignore", "-c", FORKED]
+    env = os.environ | {"PYTHONPATH": str(ROOT), "OPENBLAS_NUM_THREADS": "1"}
+    subprocess.run(command, env=env, check=True, timeout=60)
+
+
 def test_a_model_whose_arrays_a_pool_of_processes_shares_read_only_learns_on():
     X, y = stream()
     model = HMOH(8, random_state=0).fit(X, y)

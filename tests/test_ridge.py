@@ -106,8 +106,8 @@ def test_codes_depend_neither_on_the_scale_nor_on_the_order_nor_on_a_repetition(
     X, y = stream()
     model = HadamardRidge(16, random_state=0).fit(X, y)
     # A power of two changes no rounding.
-    scaled = HadamardRidge(16, random_state=0).fit(2.0**30 * X, y)
-    assert_array_equal(2.0**30 * scaled.weights_, model.weights_)
+    scaled = HadamardRidge(16, random_state=0).fit(2.0**20 * X, y)
+    assert_array_equal(2.0**20 * scaled.weights_, model.weights_)
     extreme = HadamardRidge(16, random_state=0).fit(1e-20 * X, y)
     assert_allclose(extreme.decision_function(1e-20 * X), model.decision_function(X), atol=1e-4)
     order = np.tile(np.argsort(y, kind="stable"), 2)
