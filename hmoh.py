@@ -857,6 +857,9 @@ class OnlineHasher:
             try:
                 with np.load(stream, allow_pickle=False) as file:
                     arrays = dict(file)
+                for a in arrays.values():
+                    if a.dtype.kind == "U":
+                        max("".join(a.ravel().tolist()), default="")  # raises if it is no text
                 head = json.loads(arrays.pop("head").item())
                 if head["format"] != f"{FORMAT} {cls.__name__}":
                     raise ValueError(f"it is a {head['format']}, not a {FORMAT} {cls.__name__}")
@@ -880,14 +883,27 @@ class OnlineHasher:
             check_number(head[name], name, least=least, most=2**63)
         self._state = state = self._new_state(head["n_features"])
         state.seed = head["seed"]
-        state.form = head["form"] and tuple(head["form"])
-        state.classes = head["classes"] and np.array(head["classes"])
+        if head["form"]:
+            kind, n_columns = state.form = tuple(head["form"])
+            is_matrix = kind == "u" and type(n_columns) is int and n_columns >= 2
+            if not is_matrix and state.form not in (("i", 0), ("U", 0)):
+                raise ValueError(f"its labels have the form {state.form}, which is unknown")
+        if head["classes"] is not None:
+            state.classes = check_labels(head["classes"], len(head["classes"]), "classes")
+            if (state.classes.dtype.kind, 0) != state.form:
+                raise ValueError(f"its classes {head['classes']} are not of form {state.form}")
         learned = _pop_part(arrays, "model/")
         if learned:
             state.maps = copy.deepcopy(maps)
             # Samples of the right shape will do, because what is learned from them is replaced.
-            shape = (max(2, self._least_warmup), state.n_features)
-            self._begin(state, np.random.default_rng(0).normal(size=shape).astype(np.float32))
+            # They take no memory, and what the head asks for is first compared with the arrays.
+            Z = self._features(state, np.broadcast_to(np.float32(1), (1, state.n_features)))
+            state.n_mapped = Z.shape[1]
+            for name, least in self._sizes(state).items():
+                shape = np.shape(learned.get(name))
+                if len(shape) != len(least) or not np.all(np.greater_equal(shape, least)):
+                    raise ValueError(f"{name} has shape {shape}, but the parameters need {least}")
+            self._start(state, np.broadcast_to(Z, (max(2, self._least_warmup), state.n_mapped)))
             self._fill(state, learned)
             self._check_learned(state)
         waiting = {name: arrays.pop(name) for name in ("X", "y", "sample_weight") if name in arrays}
@@ -895,7 +911,6 @@ class OnlineHasher:
         if state.n_seen and not learned:
             raise ValueError("it lacks what was learned")
         if waiting:
-            waiting["y"].tolist()  # raises if an entry is no character
             self.partial_fit(**waiting)  # these samples wait again
         if arrays:
             raise ValueError(f"it holds {min(arrays)}, which is unknown")
@@ -918,6 +933,10 @@ class OnlineHasher:
                 raise ValueError(f"{name} is {a.dtype} of shape {a.shape}, not {wanted}")
             setattr(state, name, a if a.ndim else a.item())
         self._own(state)
+
+    def _sizes(self, state: State) -> dict[str, tuple[int, ...]]:
+        """Return the least shapes of arrays of a file that bound what `_start` takes in memory."""
+        return {}
 
     def _check_learned(self, state: State) -> None:
         """Raise an error if a file with this state, of the right shapes, would not be loaded."""
@@ -1009,6 +1028,10 @@ class CodebookHasher(OnlineHasher):
         targets = state.book.table[:, : self.n_bits].astype(np.int8)
         return super()._learned(state) | {"labels": labels, "targets": targets}
 
+    def _sizes(self, state: State) -> dict[str, tuple[int, ...]]:
+        n_known = state.form[1] if state.classes is None else len(state.classes)
+        return super()._sizes(state) | {"targets": (n_known, self.n_bits)}
+
     def _fill(self, state: State, arrays: dict[str, np.ndarray]) -> None:
         keys = json.loads(arrays["labels"].item())
         kind, n_columns = state.form
@@ -1016,7 +1039,7 @@ class CodebookHasher(OnlineHasher):
         if any(type(key) is not need for key in keys) or (kind != "u" and n_columns):
             raise ValueError(f"its labels are {keys}, not of the form {state.form}")
         self._add(state, [tuple(key) for key in keys] if n_columns else keys)
-        n_uncounted = len(state.counts) - len(arrays.get("counts", ()))
+        n_uncounted = len(state.counts) - len(arrays.get("counts", state.counts))
         if n_uncounted > 0:  # files of format 7 may lack the counts of labels that no sample had
             arrays["counts"] = np.pad(arrays["counts"], (0, n_uncounted))
         super()._fill(state, arrays)
@@ -1141,6 +1164,9 @@ class HMOH(CodebookHasher):
             state.W, state.A = _padded(state.W), _padded(state.A)
             state.since = np.resize(state.since, len(state.W))
             state.steps = state.steps.copy()
+
+    def _sizes(self, state: State) -> dict[str, tuple[int, ...]]:
+        return super()._sizes(state) | {"W": (self.n_bits, state.n_mapped)}
 
     def _check_learned(self, state: State) -> None:
         super()._check_learned(state)

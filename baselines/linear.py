@@ -26,6 +26,9 @@ class LinearHasher(OnlineHasher):
         W /= np.linalg.norm(W, axis=0)
         state.W = np.ascontiguousarray(W.T, np.float32)
 
+    def _sizes(self, state: State) -> dict[str, tuple[int, ...]]:
+        return super()._sizes(state) | {"W": (self.n_bits, state.n_mapped)}
+
     def _decide(self, state: State, Z: np.ndarray) -> np.ndarray:
         return Z @ state.W.T
 

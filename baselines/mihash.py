@@ -478,6 +478,9 @@ class MIHash(LinearHasher):
         # not have them, because they follow from the rest.
         state.similar = state.counts = None
 
+    def _sizes(self, state: State) -> dict[str, tuple[int, ...]]:
+        return super()._sizes(state) | {"keys": (self.reservoir,)}
+
     def _fill(self, state: State, arrays: dict[str, np.ndarray]) -> None:
         super()._fill(state, arrays)
         check_number(len(state.labels), "items", least=0, most=self.reservoir)
