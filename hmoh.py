@@ -955,6 +955,8 @@ class CodebookHasher(OnlineHasher):
     If it also has `class_weight`, its `_learn` gets the caller's weights too, and calls `_weights`.
     """
 
+    _codebook_class = Codebook
+
     def _check_params(self) -> None:
         super()._check_params()
         check_number(self.n_classes, "n_classes", optional=True)
@@ -968,7 +970,7 @@ class CodebookHasher(OnlineHasher):
             reason = f"n_classes={self.n_classes}, but there are {len(known)} classes"
             raise ValueError(f"{reason}; raise it, or leave it out.")
         n_labels = self.n_classes or len(known) or None
-        state.book = Codebook(self.n_bits, self.codebook, n_labels, state.seed)
+        state.book = self._codebook_class(self.n_bits, self.codebook, n_labels, state.seed)
         state.counts = np.zeros(0, np.int64)  # samples of every label, for `class_weight`
         self._add(state, known)
 
