@@ -1025,8 +1025,11 @@ class OnlineHasher:
             try:
                 with np.load(stream, allow_pickle=False) as file:
                     arrays = dict(file)
+                for a in arrays.values():
+                    if a.dtype.kind == "U":
+                        max("".join(a.ravel().tolist()), default="")  # raises if it is no text
                 head = json.loads(arrays.pop("head").item())
-                maps = head["maps"]
+                maps = [str(part) for part in head["maps"]]
                 if head["format"] != f"{FORMAT} {cls.__name__}":
                     raise ValueError(f"it is a {head['format']}, not a {FORMAT} {cls.__name__}")
                 model = cls(**head["params"] | {"feature_map": copy.deepcopy(feature_map)})
@@ -1035,7 +1038,7 @@ class OnlineHasher:
                 return model
             except Exception as error:  # a damaged file raises nearly anything
                 reason = f"{path} does not load as {cls.__name__} ({type(error).__name__}: {error})"
-                own = f"[{', '.join(map(str, maps))}]" if maps else None
+                own = f"[{', '.join(maps)}]" if maps else None
                 way = f"pass a file written by save, with maps as in its model: {cls.__name__}.load"
                 way = f"{way}(path, feature_map={own})"
                 raise ValueError(f"{reason}; {way}.") from error
@@ -1051,18 +1054,31 @@ class OnlineHasher:
             check_number(head[name], name, least=least, most=2**63)
         self._state = state = self._new_state(head["n_features"])
         state.seed = head["seed"]
-        state.form = head["form"] and tuple(head["form"])
         state.names = names = head.get("names")  # older files of this format lack it
         is_text = isinstance(names, list) and all(isinstance(name, str) for name in names)
         if names is not None and not (is_text and len(names) == state.n_features):
             raise ValueError(f"its names of features are {names}")
-        state.classes = head["classes"] and np.array(head["classes"])
+        if head["form"]:
+            kind, n_columns = state.form = tuple(head["form"])
+            is_matrix = kind == "u" and type(n_columns) is int and n_columns >= 2
+            if not is_matrix and state.form not in (("i", 0), ("U", 0)):
+                raise ValueError(f"its labels have the form {state.form}, which is unknown")
+        if head["classes"] is not None:
+            state.classes = check_labels(head["classes"], len(head["classes"]), "classes")
+            if (state.classes.dtype.kind, 0) != state.form:
+                raise ValueError(f"its classes {head['classes']} are not of form {state.form}")
         learned = _pop_part(arrays, "model/")
         if learned:
             state.maps = copy.deepcopy(maps)
             # Samples of the right shape will do, because what is learned from them is replaced.
-            shape = (max(2, self._least_warmup), state.n_features)
-            self._begin(state, np.random.default_rng(0).normal(size=shape).astype(np.float32))
+            # They take no memory, and what the head asks for is first compared with the arrays.
+            Z = self._features(state, np.broadcast_to(np.float32(1), (1, state.n_features)))
+            state.n_mapped = Z.shape[1]
+            for name, least in self._sizes(state).items():
+                shape = np.shape(learned.get(name))
+                if len(shape) != len(least) or not np.all(np.greater_equal(shape, least)):
+                    raise ValueError(f"{name} has shape {shape}, but the parameters need {least}")
+            self._start(state, np.broadcast_to(Z, (max(2, self._least_warmup), state.n_mapped)))
             self._fill(state, learned)
             self._check_learned(state)
         waiting = {name: arrays.pop(name) for name in ("X", "y", "sample_weight") if name in arrays}
@@ -1070,7 +1086,6 @@ class OnlineHasher:
         if state.n_seen and not learned:
             raise ValueError("it lacks what was learned")
         if waiting:
-            waiting["y"].tolist()  # raises if an entry is no character
             self.partial_fit(**waiting)  # these samples wait again
         if arrays:
             raise ValueError(f"it holds {min(arrays)}, which is unknown")
@@ -1094,6 +1109,10 @@ class OnlineHasher:
             setattr(state, name, a if a.ndim else a.item())
         self._unshare(state)
 
+    def _sizes(self, state: State) -> dict[str, tuple[int, ...]]:
+        """Return the least shapes of arrays of a file that bound what `_start` takes in memory."""
+        return {}
+
     def _check_learned(self, state: State) -> None:
         """Raise an error if a file with this state, of the right shapes, would not be loaded."""
 
@@ -1111,6 +1130,8 @@ class CodebookHasher(OnlineHasher):
     If it also has `class_weight`, it `takes_weights`, and its `_learn` calls `_weights`.
     """
 
+    _codebook_class = Codebook
+
     def _check_params(self) -> None:
         super()._check_params()
         check_number(self.n_classes, "n_classes", optional=True)
@@ -1124,7 +1145,7 @@ class CodebookHasher(OnlineHasher):
             reason = f"n_classes={self.n_classes}, but there are {len(known)} classes"
             raise ValueError(f"{reason}; raise it, or leave it out.")
         n_labels = self.n_classes or len(known) or None
-        state.book = Codebook(self.n_bits, self.codebook, n_labels, state.seed)
+        state.book = self._codebook_class(self.n_bits, self.codebook, n_labels, state.seed)
         state.counts = np.zeros(0, np.int64)  # samples of every label, for `class_weight`
         self._add(state, known)
 
@@ -1194,6 +1215,10 @@ class CodebookHasher(OnlineHasher):
         labels = np.array(json.dumps(list(state.book.rows)[state.form[1] :]))  # columns are known
         targets = state.book.table[:, : self.n_bits].astype(np.int8)
         return super()._learned(state) | {"labels": labels, "targets": targets}
+
+    def _sizes(self, state: State) -> dict[str, tuple[int, ...]]:
+        n_known = state.form[1] if state.classes is None else len(state.classes)
+        return super()._sizes(state) | {"targets": (n_known, self.n_bits)}
 
     def _fill(self, state: State, arrays: dict[str, np.ndarray]) -> None:
         keys = json.loads(arrays["labels"].item())
@@ -1333,6 +1358,9 @@ class HMOH(CodebookHasher):
             state.W, state.A = _padded(state.W), _padded(state.A)
             state.since = np.resize(state.since, len(state.W))
             state.steps = state.steps.copy()
+
+    def _sizes(self, state: State) -> dict[str, tuple[int, ...]]:
+        return super()._sizes(state) | {"W": (self.n_bits, state.n_mapped)}
 
     def _check_learned(self, state: State) -> None:
         super()._check_learned(state)

@@ -26,6 +26,9 @@ class LinearHasher(OnlineHasher):
         W /= np.linalg.norm(W, axis=0)
         state.W = np.ascontiguousarray(W.T, np.float32)
 
+    def _sizes(self, state: State) -> dict[str, tuple[int, ...]]:
+        return super()._sizes(state) | {"W": (self.n_bits, state.n_mapped)}
+
     def _decide(self, state: State, Z: np.ndarray) -> np.ndarray:
         return Z @ state.W.T
 
@@ -44,7 +47,7 @@ class LSH(LinearHasher):
     BSODH and HCOH with the same ``random_state`` start at the same W. Labels are not used.
 
     mAP on MNIST at 8, 16, 32, 48, 64 and 128 bits is .179 .208 .260 .293 .321 .370. These are means
-    of ten seeds, as for all methods of this folder but MIHash. The paper has no such row.
+    of ten seeds, as for all methods of this folder. The paper has no such row.
 
     Parameters
     ----------

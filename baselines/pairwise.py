@@ -7,16 +7,17 @@ that differ in too few bits are pushed apart. All other pairs change nothing.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
 
-from hmoh import BLOCK_ROWS, State, check_choice, check_features, check_number, compiled
+from hmoh import State, check_choice, check_features, check_number, compiled
 from kernels import RBF
 
 from .linear import LinearHasher
 
-__all__ = ["OKH", "AdaptHash"]
+__all__ = ["OKH", "AdaptHash", "AnchorKernel"]
 
 STRIP = 64  # columns of a symmetric matrix that AdaptHash computes at a time
 
@@ -33,6 +34,56 @@ def _pairs(Z: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 # ---- OKH -----------------------------------------------------------------------------------------
+
+
+@compiled
+def _squared_distances(X, A, D):
+    """Set D to the squared distances between the rows of X and the rows of A.
+
+    X (n, d) A (m, d) D (n, m or more) float32. Not by BLAS, which rounds by the shapes of the
+    matrices, so that the cutting of the stream would change the result.
+    """
+    for i in range(len(X)):
+        for k in range(len(A)):
+            total = np.float32(0)
+            for j in range(X.shape[1]):
+                total += (X[i, j] - A[k, j]) ** 2
+            D[i, k] = total
+
+
+@dataclass
+class AnchorKernel:
+    """The features of `OKH`: kernel values exp(-||x - a||^2 / (2 eta^2)), and a constant 1.
+
+    The anchors a are the first rows given to `fit`. eta^2 and the parameters are as in `OKH`.
+
+    >>> X = np.array([[0.0], [2.0]])
+    >>> AnchorKernel(n_anchors=2).fit(X).transform(X).round(3)
+    array([[1.   , 0.607, 1.   ],
+           [0.607, 1.   , 1.   ]], dtype=float32)
+    """
+
+    n_anchors: int = 300
+    bandwidth: str = "mean"
+
+    def fit(self, X, y=None) -> AnchorKernel:
+        """Take anchors and bandwidth from the rows of X, at least two and one for each anchor."""
+        rbf = RBF(self.n_anchors, divisor=1).fit(X)
+        if self.bandwidth == "published":
+            rbf = RBF(self.n_anchors, divisor=1 / rbf.eta2_).fit(X)
+        self.anchors_ = rbf.anchors_
+        self.eta2_ = rbf.eta2_
+        return self
+
+    def transform(self, X) -> np.ndarray:
+        """Return the features of the rows of X, (n, n_anchors + 1) float32, the constant last."""
+        X = check_features(X, self.anchors_.shape[1])
+        unit = np.float32(1 / math.sqrt(2 * self.eta2_))
+        origin = self.anchors_.mean(axis=0)  # near the data float32 loses fewer digits
+        Z = np.zeros((len(X), self.n_anchors + 1), np.float32)  # the constant has distance 0
+        with np.errstate(over="ignore"):  # where a sample is very far, the kernel is 0
+            _squared_distances((X - origin) * unit, (self.anchors_ - origin) * unit, Z)
+        return np.exp(-Z, out=Z)
 
 
 @compiled
@@ -142,8 +193,8 @@ class OKH(LinearHasher):
     ----------
     weights_ : (n_anchors + 1, n_bits) float32
         The last row belongs to the constant.
-    kernel_ : RBF
-        The map to the kernel features, without the constant.
+    kernel_ : AnchorKernel
+        The fitted map from the samples, after ``feature_map``, to the features z.
 
     References
     ----------
@@ -182,55 +233,39 @@ class OKH(LinearHasher):
         return max(2, self.n_anchors)
 
     def _start(self, state: State, Z: np.ndarray) -> None:
-        state.anchors = Z[: self._least_warmup].copy()
-        self._fit_kernel(state)
-        super()._start(state, self._kernel_features(state, Z[:1]))
+        super()._start(state, np.empty((0, self.n_anchors + 1)))
+        state.anchors = np.zeros((self._least_warmup, Z.shape[1]), np.float32)
+
+    def _fit_maps(self, state: State, X: np.ndarray) -> None:
+        super()._fit_maps(state, X)
+        state.anchors = self._features(state, X[: self._least_warmup]).copy()
+        state.kernel = AnchorKernel(self.n_anchors, self.bandwidth).fit(state.anchors)
+
+    def _sizes(self, state: State) -> dict[str, tuple[int, ...]]:
+        anchors = (self._least_warmup, state.n_mapped)
+        return {"W": (self.n_bits, self.n_anchors + 1), "anchors": anchors}
 
     def _fill(self, state: State, arrays: dict[str, np.ndarray]) -> None:
         super()._fill(state, arrays)
-        self._fit_kernel(state)
+        state.kernel = AnchorKernel(self.n_anchors, self.bandwidth).fit(state.anchors)
 
-    def _fit_kernel(self, state: State) -> None:
-        state.kernel = RBF(self.n_anchors, divisor=1).fit(state.anchors)
-        if self.bandwidth == "published":
-            divisor = 1 / state.kernel.eta2_
-            state.kernel = RBF(self.n_anchors, divisor).fit(state.anchors)
-
-    def _kernel_features(self, state: State, Z: np.ndarray) -> np.ndarray:
-        """Return the kernel features and the constant, (n, n_anchors + 1) float32."""
-        return np.column_stack([state.kernel.transform(Z), np.ones(len(Z), np.float32)])
+    def _features(self, state: State, X: np.ndarray) -> np.ndarray:
+        """Return what the fitted maps make of X, the kernel the last of them."""
+        Z = super()._features(state, X)
+        return state.kernel.transform(Z) if hasattr(state, "kernel") else Z
 
     def _learn(self, state: State, Z: np.ndarray, y: np.ndarray) -> None:
-        pairs, similar = _pairs(self._kernel_features(state, Z), y)
+        pairs, similar = _pairs(Z, y)
         # Rounded first, because .07 * 100 is a little more than 7.
         far = int(np.ceil(round(self.alpha * self.n_bits, 9)))
         W = state.W.copy()
         _passive_aggressive(pairs, similar, far, float(self.aggressiveness), W)
         state.W = W
 
-    def _decide(self, state: State, Z: np.ndarray) -> np.ndarray:
-        return super()._decide(state, self._kernel_features(state, Z))
-
     @property
-    def kernel_(self) -> RBF:
-        """Return the fitted map to the kernel features, which lack the constant."""
+    def kernel_(self) -> AnchorKernel:
+        """Return the fitted map to the features z."""
         return self._fitted().kernel
-
-    def kernel_blocks(self, X) -> list[np.ndarray]:
-        """Return the kernel features of X in blocks of rows, as `transform` computes them.
-
-        They take most of the time of `transform`, and do not change while the model learns.
-        """
-        state = self._fitted()
-        X = check_features(X, state.n_features)
-        blocks = [X[start : start + BLOCK_ROWS] for start in range(0, len(X), BLOCK_ROWS)]
-        return [self._kernel_features(state, self._features(state, block)) for block in blocks]
-
-    def transform_blocks(self, blocks: list[np.ndarray]) -> np.ndarray:
-        """Return the packed codes that `transform` returns, from `kernel_blocks`."""
-        W = self._fitted().W
-        values = np.concatenate([Z @ W.T for Z in blocks])
-        return np.packbits(values > 0, axis=1, bitorder="little")
 
 
 # ---- AdaptHash -----------------------------------------------------------------------------------

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hmoh import HMOH, Codebook, State, hadamard
+from hmoh import HMOH, Codebook, hadamard
 
 __all__ = ["PublishedHMOH"]
 
@@ -55,6 +55,4 @@ class PublishedHMOH(HMOH):
 
     codebook: str = "ordered"
 
-    def _start(self, state: State, Z: np.ndarray) -> None:
-        super()._start(state, Z)
-        state.book.__class__ = _PublishedCodebook  # it has single labels only so far
+    _codebook_class = _PublishedCodebook

@@ -101,6 +101,9 @@ class _SketchHasher(OnlineHasher):
         state.n = 0  # samples in them
         state.functions = None  # W and mean W, from when they are first asked for
 
+    def _sizes(self, state: State) -> dict[str, tuple[int, ...]]:
+        return {"rotation": (self.n_bits, self.n_bits), "mean": (state.n_mapped,)}
+
     def _fill(self, state: State, arrays: dict[str, np.ndarray]) -> None:
         super()._fill(state, arrays)
         n_rows = len(state.sketch)

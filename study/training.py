@@ -6,9 +6,7 @@ import contextlib
 import itertools
 import time
 import warnings
-import weakref
 from functools import cache
-from typing import NamedTuple
 
 import numpy as np
 
@@ -64,13 +62,8 @@ def compile_method(method: str, published: bool) -> None:
 
 def evaluate(model, parts: Parts, n_threads) -> HammingHistogram:
     """Encode queries and database, and count the distances between them."""
-    if isinstance(model, baselines.OKH) and model.feature_map is None:
-        kernel = _kernel(model, parts)
-        queries = model.transform_blocks(kernel.queries)
-        database = model.transform_blocks(kernel.database)
-    else:
-        queries = model.transform(parts.queries.X)
-        database = model.transform(parts.database.X)
+    queries = model.transform(parts.queries.X)
+    database = model.transform(parts.database.X)
     return hamming_histogram(
         queries,
         database,
@@ -79,45 +72,6 @@ def evaluate(model, parts: Parts, n_threads) -> HammingHistogram:
         model.n_bits,
         n_threads,
     )
-
-
-class _Kernel(NamedTuple):
-    """Hold kernel features of OKH in blocks of rows, and what they were made from."""
-
-    made_from: tuple[weakref.ref, weakref.ref]  # queries and database
-    anchors: np.ndarray
-    eta2: float
-    queries: list[np.ndarray]
-    database: list[np.ndarray]
-
-
-_last_kernel: _Kernel | None = None
-
-
-def _kernel(model: baselines.OKH, parts: Parts) -> _Kernel:
-    """Return the kernel features of queries and database.
-
-    Those of the last call are kept, because the checkpoints of a run, and the runs with other code
-    lengths, have the same ones.
-    """
-    global _last_kernel
-    last = _last_kernel
-    # Weak references, so that mapped features that nobody else needs are not kept.
-    made_from = (weakref.ref(parts.queries.X), weakref.ref(parts.database.X))
-    if (
-        last is not None
-        and all(a() is b() for a, b in zip(last.made_from, made_from, strict=True))
-        and last.eta2 == model.kernel_.eta2_
-        and np.array_equal(last.anchors, model.kernel_.anchors_)
-    ):
-        return last
-    # Forgotten first, because both together would take twice the memory.
-    _last_kernel = last = None
-    queries = model.kernel_blocks(parts.queries.X)
-    database = model.kernel_blocks(parts.database.X)
-    kernel = _Kernel(made_from, model.kernel_.anchors_, model.kernel_.eta2_, queries, database)
-    _last_kernel = kernel
-    return kernel
 
 
 @contextlib.contextmanager

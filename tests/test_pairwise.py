@@ -127,17 +127,50 @@ def test_okh_waits_for_the_map_and_for_its_anchors(params, n):
     assert model.partial_fit(X[n - 1 : n], y[n - 1 : n]).transform(X).shape == (90, 2)
 
 
-def test_okh_encodes_kernel_features_as_it_encodes_samples():
-    X, y = stream(9000)  # more rows than one block
-    model = make(OKH, feature_map=UnitLength()).fit(X[:90], y[:90])
-    blocks = model.kernel_blocks(X)
-    assert sum(len(Z) for Z in blocks) == 9000 and len(blocks) > 1
-    assert_array_equal(model.transform_blocks(blocks), model.transform(X))
-    # They stay the same while the model learns.
-    model.partial_fit(X[90:300], y[90:300])
-    assert_array_equal(model.transform_blocks(blocks), model.transform(X))
-    with pytest.raises(NotFittedError, match="5 of 12"):
-        make(OKH).partial_fit(X[:5], y[:5]).kernel_blocks(X)
+@pytest.mark.parametrize("n, m, d", [(1, 1, 1), (5, 3, 2), (4, 12, 50)])
+def test_squared_distances_agree_with_naive(n, m, d):
+    rng = np.random.default_rng(0)
+    X, A = (rng.normal(size=(rows, d)).astype(np.float32) for rows in (n, m))
+    D = np.full((n, m + 1), -1, np.float32)
+    pairwise._squared_distances(X, A, D)
+    assert_allclose(D[:, :m], naive.squared_distances(X, A), rtol=1e-5)
+    assert (D[:, m] == -1).all()
+
+
+# Up to 16 rows RBF takes another path, and products round by their shape.
+@pytest.mark.parametrize("d", [1, 7, 50, 300])
+@pytest.mark.parametrize("bandwidth", ["mean", "published"])
+def test_kernel_features_of_a_row_are_the_same_whatever_rows_it_comes_with(d, bandwidth):
+    X = stream(90, d)[0] + 100
+    kernel = pairwise.AnchorKernel(12, bandwidth).fit(X)
+    Z = kernel.transform(X)
+    for size in (1, 3, 16, 17, 64):
+        parts = [kernel.transform(X[start : start + size]) for start in range(0, 90, size)]
+        assert_array_equal(np.concatenate(parts), Z)
+    exact = X.astype(float)[:, None] - kernel.anchors_
+    exact = np.exp(-np.square(exact).sum(axis=2) / (2 * kernel.eta2_))
+    assert_allclose(Z[:, :-1], exact, atol=1e-5)
+    assert (Z[:, -1] == 1).all()
+
+
+@pytest.mark.parametrize("size", [1e-30, 1e30])
+def test_kernel_features_of_extreme_samples_are_finite(size):
+    X, _ = stream()
+    Z = pairwise.AnchorKernel(12).fit(X).transform(np.float32(size) * X)
+    assert np.isfinite(Z).all()
+    assert Z[:, :-1].any() == (size < 1)
+
+
+def test_the_kernel_of_okh_is_applied_after_its_map_and_outside_learning(monkeypatch):
+    X, y = stream()
+    model = make(OKH, feature_map=UnitLength()).fit(X, y)
+    Z = model.kernel_.transform(model.feature_map_.transform(X))
+    assert_array_equal(model.decision_function(X), Z @ model._state.W.T)
+    assert isinstance(model.feature_map_, UnitLength)
+    given = []
+    monkeypatch.setattr(OKH, "_learn", lambda self, state, Z, y: given.append(Z))
+    make(OKH, feature_map=UnitLength()).fit(X, y)
+    assert_array_equal(np.concatenate(given), Z)
 
 
 # ---- AdaptHash -----------------------------------------------------------------------------------

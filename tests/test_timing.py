@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from baselines import OKH
+from baselines import LSH, OKH
 from hmoh import HMOH
 from kernels import RBF, UnitLength
 from study import timing
@@ -53,3 +53,22 @@ def test_learning_alone_is_a_part_of_the_time_and_classes_are_left_as_they_were(
     assert 0 < learning < total
     assert kind._learn is learn
     assert model.n_seen_ == 2000
+
+
+def test_mapping_features_is_no_part_of_learning_alone_and_neither_is_the_kernel_of_okh():
+    X, y = timing.random_features(4000, 1000, 4, distance=2.0)
+    for model in (LSH(8, feature_map=RBF(300)), OKH(8, random_state=0)):
+        timing.cpu_seconds(model, X[:400], y[:400])  # compiles
+        total, learning = timing.cpu_seconds(model, X, y)
+        assert learning < 0.3 * total  # the kernel takes nearly all of it
+
+
+def test_a_method_whose_learning_has_another_name_is_an_error():
+    class Renamed(LSH):
+        def _learn_waiting(self, state, is_last):
+            state.waiting = ()
+            self._fit_maps(state, np.eye(3, dtype=np.float32))
+
+    X, y = timing.random_features(50, 7, 4, distance=3.0)
+    with pytest.raises(RuntimeError, match="_learn"):
+        timing.cpu_seconds(Renamed(8), X, y)
