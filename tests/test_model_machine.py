@@ -144,7 +144,7 @@ class Calls(RuleBasedStateMachine):
 
 
 few = settings(
-    max_examples=max(3, settings().max_examples // (20 if JIT_IS_OFF else 4)),
+    max_examples=settings().max_examples // (4 if JIT_IS_OFF else 1),
     stateful_step_count=8,
     suppress_health_check=list(HealthCheck),
 )
