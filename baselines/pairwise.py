@@ -73,16 +73,17 @@ class AnchorKernel:
             rbf = RBF(self.n_anchors, divisor=1 / rbf.eta2_).fit(X)
         self.anchors_ = rbf.anchors_
         self.eta2_ = rbf.eta2_
+        self._origin = self.anchors_.mean(axis=0)  # near the data float32 loses fewer digits
+        self._unit = np.float32(1 / math.sqrt(2 * self.eta2_))
+        self._scaled = (self.anchors_ - self._origin) * self._unit
         return self
 
     def transform(self, X) -> np.ndarray:
         """Return the features of the rows of X, (n, n_anchors + 1) float32, the constant last."""
         X = check_features(X, self.anchors_.shape[1])
-        unit = np.float32(1 / math.sqrt(2 * self.eta2_))
-        origin = self.anchors_.mean(axis=0)  # near the data float32 loses fewer digits
         Z = np.zeros((len(X), self.n_anchors + 1), np.float32)  # the constant has distance 0
         with np.errstate(over="ignore"):  # where a sample is very far, the kernel is 0
-            _squared_distances((X - origin) * unit, (self.anchors_ - origin) * unit, Z)
+            _squared_distances((X - self._origin) * self._unit, self._scaled, Z)
         return np.exp(-Z, out=Z)
 
 

@@ -564,9 +564,11 @@ def test_mihash_waits_for_a_tenth_of_its_reservoir():
 
 @pytest.mark.filterwarnings("ignore")  # of overflow
 @pytest.mark.skipif(JIT_IS_OFF, reason="NaN is no int in Python")
-def test_features_that_overflow_do_no_harm():
+def test_weights_that_overflow_do_no_harm():
     X, y = stream()
-    assert make("MIHash").fit(1e30 * X, y).transform(X).shape == (80, 2)
+    model = make("MIHash", sharpness=1e-6, learning_rate=1e30).fit(5e8 * X, y)
+    assert not np.isfinite(model._state.P).all()
+    assert model.transform(X).shape == (80, 2)
 
 
 # ---- BSODH ---------------------------------------------------------------------------------------
