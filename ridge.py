@@ -94,6 +94,9 @@ class HadamardRidge(CodebookHasher):
         state.n_learned = 0
         state.solution = {}  # W, once it was asked for; later states share it until the next block
 
+    def _sizes(self, state: State) -> dict[str, tuple[int, ...]]:
+        return super()._sizes(state) | {"gram": (state.n_mapped, state.n_mapped)}
+
     def _all_sums(self, state: State) -> np.ndarray:
         """Return a copy of S with a row for every target of the codebook."""
         n_new = len(state.book.rows) - len(state.sums)
