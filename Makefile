@@ -10,8 +10,7 @@ LOOPS := $(addprefix tests/test_,$(addsuffix .py,hmoh weights hmoh_codebook kern
 CORE := $(wildcard tests/test_hmoh*.py tests/test_kernels.py tests/test_metrics*.py tests/test_ridge.py tests/test_weights.py)
 
 # The scorecard and the report read what the others found.
-NOTEBOOKS := $(filter-out %13_scorecard.ipynb,$(sort $(wildcard notebooks/[0-9]*.ipynb))) \
-	notebooks/13_scorecard.ipynb notebooks/report.ipynb
+NOTEBOOKS := $(sort $(wildcard notebooks/[0-9]*.ipynb)) notebooks/report.ipynb
 
 .PHONY: help demo test check style fuzz mutants compare notebooks notebooks-update site bench lab constraints clean
 help: ## list the targets

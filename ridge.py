@@ -50,7 +50,7 @@ class HadamardRidge(CodebookHasher):
     ridge : float
         lambda, relative to the mean square of the features. The default had the best mean of nine
         values from 1e-4 to 1 on streams of four shipped sets. Kernel features want it small, linear
-        ones would rather have 0.03 to 0.1 (12_beyond).
+        ones would rather have 0.03 to 0.1 (14_beyond).
     memory : int, optional
         By default all samples count alike. With n they do up to sample n; from then on G becomes
         (1 - 1/n) G + z z^T with every sample, and S likewise, as the average of `HMOH` forgets.

@@ -85,12 +85,12 @@ BAD = ("wrong", "contradicted", "different")
 
 # The tables of accuracy by role, and the notebook that measures each.
 TABLES = {
-    "cifar10": (2, "03_cifar10"),
-    "places205": (3, "04_places205"),
-    "mnist": (4, "02_mnist"),
-    "nuswide": (5, "05_nuswide"),
+    "cifar10": (2, "04_cifar10"),
+    "places205": (3, "05_places205"),
+    "mnist": (4, "03_mnist"),
+    "nuswide": (5, "06_nuswide"),
 }
-QUERIES_TABLE = (6, "09_query_variation")
+QUERIES_TABLE = (6, "10_query_variation")
 
 
 @dataclass(frozen=True)
@@ -177,7 +177,7 @@ def specs(notebook: str | None = None) -> dict[str, dict]:
     if not found:
         raise ValueError(
             f"no claims belong to notebook {notebook!r}; "
-            "pass its name without .ipynb, like '02_mnist'."
+            "pass its name without .ipynb, like '03_mnist'."
         )
     return found
 
@@ -200,7 +200,7 @@ def judge(
     Parameters
     ----------
     notebook : str
-        Name of the notebook, like "02_mnist".
+        Name of the notebook, like "03_mnist".
     records : sequence of dict
         Results of `protocol.run`, of any data sets. A claim uses those of its role that were made
         with the paper's settings (no "params"). Those with "published" are used for the judgement

@@ -1,6 +1,6 @@
 """What to start from on data of your own: features, learners, and how to choose among them.
 
-None of it is the paper's. The notebook 12_beyond shows what each recipe is worth, on data that had
+None of it is the paper's. The notebook 14_beyond shows what each recipe is worth, on data that had
 no part in choosing it.
 
     from study.recipes import choose, recipes
@@ -27,7 +27,7 @@ __all__ = ["Recipe", "choose", "chosen_without", "recipes"]
 LEARNERS: dict[str, type[OnlineHasher]] = {"HMOH": HMOH, "HadamardRidge": HadamardRidge}
 N_QUERIES = 1000  # of a held-out trial, at most
 LEAST_SAMPLES = 40  # of a held-out trial: four queries, and 18 samples to learn from
-# What `choose` compares: the best three of 12_beyond on held-out parts of five sets.
+# What `choose` compares: the best three of 14_beyond on held-out parts of five sets.
 CANDIDATES = (
     "HadamardRidge .001, side by side",
     "HadamardRidge .001, k-means kernel",

@@ -286,7 +286,7 @@ def test_the_cells_of_table_6_have_a_number_of_queries():
     cells = claims.cells("places205", records, table=6)
     assert len(cells) == 9 * 8
     assert {(c.verdict, c.section) for c in cells} == {("reproduced", "Table 6")}
-    assert {c.notebook for c in cells} == {"09_query_variation"}
+    assert {c.notebook for c in cells} == {"10_query_variation"}
 
 
 def test_cells_need_records_and_can_be_artefacts():
@@ -313,7 +313,7 @@ def test_all_specs_are_the_claims_and_all_cells():
     assert list(found)[: len(ALL)] == list(ALL)
     blank = claims.blank(found["table6-20-HMOH"])
     assert blank.verdict == "not run here"
-    assert blank.why == "run notebooks/09_query_variation.ipynb"
+    assert blank.why == "run notebooks/10_query_variation.ipynb"
 
 
 def test_what_the_tables_say_is_part_of_a_claim(judge):

@@ -23,7 +23,7 @@ def test_ids_are_unique_and_every_notebook_has_its_claims():
     for notebook in {spec["notebook"] for spec in entries}:
         assert (ROOT / "notebooks" / f"{notebook}.ipynb").is_file()
         assert claims.specs(notebook)
-    with pytest.raises(ValueError, match=r"'13_none'.*'02_mnist'"):
+    with pytest.raises(ValueError, match=r"'13_none'.*'03_mnist'"):
         claims.specs("13_none")
 
 

@@ -208,7 +208,7 @@ def test_counts_of_the_scorecard_are_the_same_everywhere():
 
 
 def sources_of(paragraph):
-    """Return the notebooks that a paragraph names: `14_live`, or exercise 6 for its solution."""
+    """Return the notebooks that a paragraph names: `15_live`, or exercise 6 for its solution."""
     names = re.findall(r"`(\d\d_\w+)`", paragraph)
     found = [path for path in PATHS if path.stem in names]
     for number in re.findall(r"[Ee]xercise (\d+)", paragraph):

@@ -101,7 +101,7 @@ def test_columns_of_labels_are_taken():
 
 @pytest.mark.parametrize("n", [40, 300])
 def test_fewer_samples_than_anchors_are_enough(n):
-    """Go through the five lines of 12_beyond."""
+    """Go through the five lines of 14_beyond."""
     X, y = sectors(n)
     scores = choose(X, y, n_bits=8)
     assert set(scores) == set(CANDIDATES)

@@ -117,9 +117,9 @@ def test_a_verdict_on_other_data_is_not_shown(only, monkeypatch):
 
 
 def test_claims_and_cells_are_kept_together(only):
-    only(entry(VALUE, 0.8, notebook="02_mnist"))
+    only(entry(VALUE, 0.8, notebook="03_mnist"))
     records = seeds("HMOH", [0.847, 0.847])
-    both = claims.judge("02_mnist", records) + claims.cells("mnist", records)
+    both = claims.judge("03_mnist", records) + claims.cells("mnist", records)
     scorecard.keep(both)
     back = {c.id: c for c in scorecard.kept()}
     assert len(back) == 1 + 4 * 96 + 72

@@ -347,7 +347,7 @@ print(f"from 128 to 512 bits: correct {right[-1] - right[2]:+.3f}, cast {cast[-1
 # 26), and the text says that they fall. Our dashed curve falls too; the solid one does not. At 64
 # and 128 bits, the paper is below ours for another reason, which has nothing to do with the cast:
 # the published code gives class i row i of the Hadamard matrix (lines 57 and 60 of `HMOH.m`), and
-# ours draws columns at random. `notebooks/11_errata.ipynb` shows what that changes.
+# ours draws columns at random. `notebooks/12_errata.ipynb` shows what that changes.
 #
 # </details>
 #

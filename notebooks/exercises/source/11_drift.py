@@ -11,7 +11,7 @@
 # geometric series.
 #
 # **In the paper:** Sec. 3.7 weights all states of the stream equally. The paper has no experiment
-# with data that change; `notebooks/14_live.ipynb` has several.
+# with data that change; `notebooks/15_live.ipynb` has several.
 
 # %%
 import sys
@@ -565,7 +565,7 @@ for name, accuracy in found.items():
 # <details><summary>Hint</summary>
 #
 # Keep the models: `models = {n: Classifier(n) for n in MEMORIES}`. After `prequential` has run,
-# call `predict` on the mapped queries. `notebooks/14_live.ipynb` measures the same with mAP, in
+# call `predict` on the mapped queries. `notebooks/15_live.ipynb` measures the same with mAP, in
 # the section "Classes that never come back", and repairs it by replaying old samples.
 #
 # </details>
@@ -580,6 +580,6 @@ for name, accuracy in found.items():
 #
 # **What you now have.** `HMOH(memory=n)` in a few lines, and a way to choose n from the past. The
 # library leaves the choice to you, and recommends one number for streams that may change,
-# `memory=3000`. `notebooks/14_live.ipynb` measures this number on all shipped data sets. For
+# `memory=3000`. `notebooks/15_live.ipynb` measures this number on all shipped data sets. For
 # streams that no single number suits, it writes your `choose` in ten lines: several memories learn
 # side by side, and the one that recently had the fewest wrong bits answers.
