@@ -17,7 +17,7 @@ help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/make \1|\2/' | awk -F'|' '{ printf "%-24s%s\n", $$1, $$2 }'
 
 demo: .venv/notebooks.done ## stream MNIST and search it in half a minute; writes build/demo.png
-	@$(PY) -m study.demo
+	@$(PY) -m tools.demo
 
 # A line is covered if a test runs it with the JIT off or on. Tests that interrupt are run without coverage: an interrupt
 # inside of coverage can leave its lock closed, and then it waits forever.

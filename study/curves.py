@@ -9,6 +9,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from study.select import mean_and_interval
 from study.style import (
     GREY,
     Records,
@@ -24,7 +25,6 @@ from study.style import (
     score_name,
     styles_of,
 )
-from study.tables import mean_and_interval
 
 __all__ = ["precision_at_k", "precision_at_k_difference", "precision_recall", "stream", "unseen"]
 

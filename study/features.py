@@ -22,7 +22,7 @@ from hmoh import OnlineHasher
 from kernels import RBF
 from study import datasets
 from study.datasets import Dataset, Split
-from study.records import plain
+from study.keep import plain
 
 __all__ = ["SPLITS", "Part", "Parts", "prepare"]
 

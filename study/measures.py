@@ -25,7 +25,7 @@ from itertools import chain, pairwise
 import numpy as np
 
 from baselines import PUBLISHED_FAULTS
-from study.evaluation import headline
+from study.scores import headline
 
 __all__ = [
     "EVALUATION_FAULTS",

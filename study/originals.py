@@ -23,7 +23,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from study.records import write_atomically
+from study.keep import write_atomically
 
 __all__ = [
     "ORIGINALS",

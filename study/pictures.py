@@ -15,8 +15,8 @@ from matplotlib.layout_engine import PlaceHolderLayoutEngine
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch, Rectangle
 
+from study.select import mean_and_interval
 from study.style import COLORS, MARKERS, WIDTH, label_ends, legend, panels
-from study.tables import mean_and_interval
 
 __all__ = [
     "BIT_COLORS",

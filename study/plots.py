@@ -26,7 +26,6 @@ from study.curves import (
     stream,
     unseen,
 )
-from study.evaluation import headline
 from study.pictures import (
     codebook,
     decisions,
@@ -40,6 +39,8 @@ from study.pictures import (
     toy_2d,
     two_values,
 )
+from study.scores import headline
+from study.select import mean_and_interval, paper_value
 from study.style import (
     COLORS,
     GREY,
@@ -64,7 +65,6 @@ from study.style import (
     styles_of,
     use_style,
 )
-from study.tables import mean_and_interval, paper_value
 
 __all__ = [
     "COLORS",

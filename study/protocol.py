@@ -30,12 +30,12 @@ from tqdm import tqdm
 
 from baselines import METHODS, PUBLISHED_FAULTS
 from study import datasets
-from study.evaluation import area_under_curve, headline, int8_saturated, measure
 from study.features import prepare
-from study.records import code_version, plain, plain_values, run_key, write_atomically
+from study.keep import code_version, plain, plain_values, run_key, write_atomically
+from study.scores import area_under_curve, headline, int8_saturated, measure
 from study.training import BEYOND, compile_method, evaluate, fit, fit_in_steps, new_model
 
-# What the modules evaluation and records define is listed here too, for those who import it.
+# What the modules scores and keep define is listed here too, for those who import it.
 __all__ = ["BITS", "PROFILE", "SEEDS", "compare", "headline", "int8_saturated", "run", "run_all"]
 __all__ += ["sweep", "write_atomically"]
 
@@ -133,7 +133,7 @@ def run(
         `datasets.split` with queries from the test part only, or `datasets.held_out_split`.
     params : dict, optional
         Parameters of the model other than the paper's, such as ``{"feature_map": None}`` or
-        ``{"batch_size": 2}``. `records.plain` says which values are allowed.
+        ``{"batch_size": 2}``. `keep.plain` says which values are allowed.
     n_queries : int, optional
         A number other than the paper's.
     n_threads : int, optional
@@ -154,7 +154,7 @@ def run(
         "n_stream" and "n_database"; and
 
         - "params" as given and "settings", all parameters of the model by scikit-learn's deep
-          names such as "feature_map__n_anchors", both as values of `records.plain`;
+          names such as "feature_map__n_anchors", both as values of `keep.plain`;
         - "mAP", "mAP@1000" (divided by the hits, as the paper does), "P@H2", and "mAP int8" (the
           headline metric by the published evaluation, see `int8_saturated`);
         - "train_seconds" without compilation: to fit the feature map and map the stream, and to

@@ -23,7 +23,7 @@ from study.claims import (
     profile,
     specs,
 )
-from study.records import write_atomically
+from study.keep import write_atomically
 from study.statistics import RULE_VERSION, expected_verdicts, judge_summary
 from study.tables import Table, number
 

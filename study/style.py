@@ -18,7 +18,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
-from study.evaluation import headline
+from study.scores import headline
 
 __all__ = [
     "COLORS",

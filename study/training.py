@@ -15,8 +15,8 @@ from hmoh import NotFittedError, OnlineHasher
 from kernels import RBF, UnitLength
 from metrics import HammingHistogram, hamming_histogram
 from ridge import HadamardRidge
-from study.evaluation import mean_ap
 from study.features import Parts
+from study.scores import mean_ap
 
 __all__ = ["BEYOND", "compile_method", "evaluate", "fit", "fit_in_steps", "new_model"]
 

@@ -1,13 +1,13 @@
-"""study/conventions.py against small twins of the published evaluators."""
+"""notebooks/published_evaluators.py against small twins of the published evaluators."""
 
 import evaluators
 import numpy as np
+import published_evaluators as conventions
 import pytest
 from helpers import JIT_IS_OFF
+from published_evaluators import EVALUATORS, mean_average_precision
 
 from metrics import pack
-from study import conventions
-from study.conventions import EVALUATORS, mean_average_precision
 
 N_CASES = 60 if JIT_IS_OFF else 300
 

@@ -7,10 +7,11 @@ from dataclasses import replace
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
+from beyond import recipes
 from helpers import ROOT
 
-from study import datasets, demo
-from study.recipes import recipes
+from study import datasets
+from tools import demo
 
 
 @pytest.fixture(scope="module")

@@ -1,12 +1,13 @@
-"""study/evaluation.py: areas, intervals over queries, and what describe tells of codes."""
+"""study/scores.py: areas, intervals over queries, and what describe tells of codes."""
 
 import math
 
 import numpy as np
 import pytest
+from published_evaluators import compare, describe, interval
 
 from metrics import HammingHistogram, pack
-from study.evaluation import area_under_curve, compare, describe, interval
+from study.scores import area_under_curve
 
 
 @pytest.mark.parametrize(

@@ -433,7 +433,7 @@ def test_environment_check_names_what_is_missing(monkeypatch):
 
 
 def test_a_call_is_switched_off_by_any_name_and_comes_back():
-    from study.exercises import switched_off
+    from checks import switched_off
 
     names = {"switched_off": switched_off, "np": np, "ones": np.ones}
     source = """
@@ -454,14 +454,14 @@ with switched_off(globals(), "numpy.ones"):
 
 
 def test_a_call_that_this_numpy_does_not_have_needs_no_switch():
-    from study.exercises import switched_off
+    from checks import switched_off
 
     with switched_off({}, "numpy.no_such_call"):
         assert not hasattr(np, "no_such_call")
 
 
 def test_a_function_is_replaced_and_comes_back():
-    from study.exercises import replaced
+    from checks import replaced
 
     names = {"replaced": replaced}
     source = """
@@ -481,7 +481,7 @@ after = quarter(9)
 
 
 def test_library_agrees_on_the_saturated_histogram():
-    """Exercise 8 merges columns and study/evaluation.py keeps them empty, with the same mAP."""
+    """Exercise 8 merges columns and study/scores.py keeps them empty, with the same mAP."""
     from metrics import HammingHistogram
     from study import protocol
 

@@ -14,7 +14,7 @@ from helpers import ROOT
 SCRIPT = """
 import os, random, resource, signal, sys, time
 from pathlib import Path
-from study.records import write_atomically
+from study.keep import write_atomically
 path = Path(sys.argv[1]) / "record.json"
 texts = ["a" * 300_000, "b" * 200_000]
 write_atomically(path, texts[0])

@@ -1,5 +1,6 @@
 """Streams with queries in between, codes that stay as they were made, and a rule to renew them."""
 
+import live
 import numpy as np
 import pytest
 
@@ -8,7 +9,6 @@ from hmoh import HMOH
 from kernels import RBF, UnitLength
 from metrics import mean_average_precision
 from ridge import HadamardRidge
-from study import live
 from study.datasets import Dataset, split
 
 

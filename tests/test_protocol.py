@@ -15,7 +15,7 @@ from baselines import METHODS, PUBLISHED_FAULTS
 from hmoh import HMOH
 from kernels import RBF, UnitLength
 from metrics import HammingHistogram, hamming_histogram
-from study import datasets, features, protocol, records, training
+from study import datasets, features, keep, protocol, training
 from study.training import BEYOND
 
 ROOT = Path(__file__).parents[1]
@@ -320,7 +320,7 @@ def test_maps_may_be_nested_and_lists(small):
         model = METHODS["HMOH"]("mnist", 32, 0).set_params(**params)
         expected = plain_evaluation(model, data, rows).mean_average_precision()
         assert record["mAP"] == pytest.approx(expected, abs=1e-3)
-        settings = records.plain_values(model.set_params(n_threads=1).get_params())
+        settings = keep.plain_values(model.set_params(n_threads=1).get_params())
         assert record["settings"] == settings
 
 
@@ -372,7 +372,7 @@ class Counter:
 @pytest.fixture
 def tree(tmp_path):
     """Return a folder with the same modules as the project, each with a few lines of code."""
-    for pattern in [*records.MODULES, "study/plots.py"]:
+    for pattern in [*keep.MODULES, "study/plots.py"]:
         for path in ROOT.glob(pattern):
             stub = tmp_path / path.relative_to(ROOT)
             stub.parent.mkdir(parents=True, exist_ok=True)
@@ -382,7 +382,7 @@ def tree(tmp_path):
 
 def modules_of(root):
     """Return the paths of all modules that runs depend on."""
-    return [path for pattern in records.MODULES for path in root.glob(pattern)]
+    return [path for pattern in keep.MODULES for path in root.glob(pattern)]
 
 
 def test_a_damaged_record_is_named(runs, tmp_path):
@@ -398,7 +398,7 @@ def test_a_damaged_record_is_named(runs, tmp_path):
 
 
 def test_comments_docstrings_formatting_and_other_files_leave_kept_runs_valid(tree):
-    version = records.code_version(tree)
+    version = keep.code_version(tree)
     (tree / "scratch.py").write_text("x = 1\n")
     (tree / "study/plots.py").write_text("x = 1\n")
     other = MODULE.replace("LIMIT = 1\n", "# Why.\nLIMIT = 1  # and where\n")
@@ -407,11 +407,11 @@ def test_comments_docstrings_formatting_and_other_files_leave_kept_runs_valid(tr
     other = other.replace("return 2 * x", "\n    return (2  *  x)")
     for path in modules_of(tree):
         path.write_text(other)
-    assert records.code_version(tree) == version
+    assert keep.code_version(tree) == version
 
 
 def test_a_changed_constant_in_any_module_makes_kept_runs_invalid(tree):
-    versions = {records.code_version(tree)}
+    versions = {keep.code_version(tree)}
     modules = modules_of(tree)
     assert len(modules) >= 17
     for path in modules:
@@ -421,7 +421,7 @@ def test_a_changed_constant_in_any_module_makes_kept_runs_invalid(tree):
             ("step = 1", "step = 1.0"),
         ]:
             path.write_text(MODULE.replace(old, new))
-            versions.add(records.code_version(tree))
+            versions.add(keep.code_version(tree))
     assert len(versions) == 1 + 3 * len(modules)
 
 
@@ -438,7 +438,7 @@ def test_all_modules_that_a_run_imports_are_listed():
 
 
 def key_of(**params):
-    return records.run_key(JOB | {"params": params}, "version")
+    return keep.run_key(JOB | {"params": params}, "version")
 
 
 def test_parameters_are_told_apart_by_content():
@@ -451,7 +451,7 @@ def test_parameters_are_told_apart_by_content():
     assert key_of(x=RBF(np.int64(3))) == key_of(x=RBF(3))
     assert key_of(x=(1, 2)) == key_of(x=[1, 2])
     assert key_of(x=1, y=2) == key_of(y=2, x=1)
-    assert records.run_key(JOB, "other") != records.run_key(JOB, "version")
+    assert keep.run_key(JOB, "other") != keep.run_key(JOB, "version")
 
 
 @pytest.mark.parametrize(
@@ -461,7 +461,7 @@ def test_parameters_are_told_apart_by_content():
 )
 def test_values_without_comparable_content_are_refused(value):
     with pytest.raises(TypeError, match=r"cannot be compared; pass a number, a text,"):
-        records.plain([value])
+        keep.plain([value])
 
 
 # ---- many runs -----------------------------------------------------------------------

@@ -1,18 +1,18 @@
 """Recipes for data of your own: what they are, and how they are chosen."""
 
+import beyond
 import numpy as np
 import pytest
+from beyond import CANDIDATES, Recipe, choose, chosen_without
 
 from hmoh import HMOH
 from kernels import RBF
 from ridge import HadamardRidge
-from study import recipes
 from study.protocol import new_model
-from study.recipes import CANDIDATES, Recipe, choose, chosen_without
 
 
 def small(*names):
-    return {name: recipes.recipes(20)[name] for name in names or CANDIDATES}
+    return {name: beyond.recipes(20)[name] for name in names or CANDIDATES}
 
 
 def sectors(n, seed=0):
@@ -23,7 +23,7 @@ def sectors(n, seed=0):
 
 
 def test_recipes_are_all_pairs_of_learners_and_features():
-    found = recipes.recipes(30)
+    found = beyond.recipes(30)
     assert len(found) == 12
     assert set(CANDIDATES) <= set(found)
     for name, recipe in found.items():
@@ -39,7 +39,7 @@ def test_recipes_are_all_pairs_of_learners_and_features():
 
 
 def test_models_of_a_recipe_share_no_map():
-    recipe = recipes.recipes(30)["HMOH, kernel"]
+    recipe = beyond.recipes(30)["HMOH, kernel"]
     first, second = (recipe.model() for _ in range(2))
     assert first.feature_map[1] is not second.feature_map[1]
     first.feature_map[1].n_anchors = 7
@@ -105,7 +105,7 @@ def test_fewer_samples_than_anchors_are_enough(n):
     X, y = sectors(n)
     scores = choose(X, y, n_bits=8)
     assert set(scores) == set(CANDIDATES)
-    best = recipes.recipes()[next(iter(scores))]
+    best = beyond.recipes()[next(iter(scores))]
     with pytest.raises(ValueError, match=f"{n} samples are too few for 1000 anchors"):
         best.model(n_bits=8).fit(X, y)
     model = best.model(n_bits=8, n_samples=len(X)).fit(X, y)
@@ -113,7 +113,7 @@ def test_fewer_samples_than_anchors_are_enough(n):
 
 
 def test_anchors_are_limited_in_all_kernels_of_a_recipe_and_nowhere_else():
-    for name, recipe in recipes.recipes(30).items():
+    for name, recipe in beyond.recipes(30).items():
         before = repr(recipe)
         for n_samples, n_anchors in ((7, 7), (30, 30), (100, 30), (None, 30)):
             text = repr(recipe.model(n_samples=n_samples).feature_map)

@@ -1,13 +1,13 @@
 """What a practitioner would try first: its codes, its search by cosine, and its records."""
 
+import beyond
 import numpy as np
 import pytest
+from beyond import compare, cosine_search, fit_rivals, itq, recipes
 
 from metrics import hamming_histogram, pack
-from study import protocol, rivals
-from study.evaluation import mean_ap
-from study.recipes import recipes
-from study.rivals import compare, cosine_search, fit_rivals, itq
+from study import protocol
+from study.scores import mean_ap
 
 
 def blobs(n=400, n_classes=4, d=40, several=False, seed=0):
@@ -40,7 +40,7 @@ def test_a_search_by_cosine_averages_over_ties_as_a_search_by_codes_does(metric,
 def test_blocks_of_queries_change_nothing(monkeypatch):
     X, y = blobs(300)
     whole = cosine_search(X[:20], X[20:], y[:20], y[20:])
-    monkeypatch.setattr(rivals, "BLOCK_CELLS", 280 * 7)
+    monkeypatch.setattr(beyond, "BLOCK_CELLS", 280 * 7)
     np.testing.assert_array_equal(cosine_search(X[:20], X[20:], y[:20], y[20:]), whole)
 
 
@@ -116,7 +116,7 @@ def test_the_toolkits_learners_are_those_of_the_protocol(monkeypatch, tmp_path):
     monkeypatch.setattr(protocol, "RECORDS", tmp_path)
     monkeypatch.setattr(protocol, "PROFILE", "paper")
     job = {"dataset": "reuters10", "seed": 3, "features": "side by side", "split": "paper"}
-    records = rivals._run(job | {"n_anchors": 30}, code="")
+    records = beyond._run(job | {"n_anchors": 30}, code="")
     recipe = recipes(30)
     for name in ("HMOH, side by side", "HadamardRidge .001, side by side"):
         method, params = recipe[name]

@@ -21,7 +21,7 @@ from nbclient.exceptions import CellControlSignal, CellExecutionError, DeadKerne
 from nbformat import NotebookNode
 from PIL import Image
 
-from study.records import write_atomically
+from study.keep import write_atomically
 
 __all__ = ["NotebookError", "run"]
 

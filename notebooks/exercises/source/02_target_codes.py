@@ -17,7 +17,7 @@
 import sys
 from importlib.util import find_spec
 
-sys.path.insert(0, "../../..")  # the modules are three folders up
+sys.path[:0] = ["../../..", "../..", ".."]  # the modules are in the folders above
 for name in ("numba", "hmoh", "study"):
     if find_spec(name) is None:
         raise ImportError(
@@ -29,10 +29,10 @@ from math import comb, erf, exp, pi, prod, sqrt
 
 import matplotlib.pyplot as plt
 import numpy as np
+from checks import show_unanswered
 
 from hmoh import Codebook, hadamard
 from study import plots
-from study.exercises import show_unanswered
 
 show_unanswered()
 plots.use_style()

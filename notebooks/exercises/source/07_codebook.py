@@ -16,7 +16,7 @@
 import sys
 from importlib.util import find_spec
 
-sys.path.insert(0, "../../..")  # the modules are three folders up
+sys.path[:0] = ["../../..", "../..", ".."]  # the modules are in the folders above
 for name in ("numba", "hmoh", "study"):
     if find_spec(name) is None:
         raise ImportError(
@@ -29,12 +29,12 @@ from itertools import permutations
 
 import matplotlib.pyplot as plt
 import numpy as np
+from checks import show_unanswered, switched_off
 
 from hmoh import HMOH, Codebook, hadamard
 from kernels import RBF
 from metrics import hamming_histogram
 from study import datasets, plots, protocol
-from study.exercises import show_unanswered, switched_off
 
 show_unanswered()
 plots.use_style()

@@ -16,7 +16,7 @@
 import sys
 from importlib.util import find_spec
 
-sys.path.insert(0, "../../..")  # the modules are three folders up
+sys.path[:0] = ["../../..", "../..", ".."]  # the modules are in the folders above
 for name in ("numba", "hmoh", "study"):
     if find_spec(name) is None:
         raise ImportError(
@@ -28,12 +28,12 @@ import json
 
 import matplotlib.pyplot as plt
 import numpy as np
+from checks import replaced, show_unanswered, switched_off
 
 from hmoh import HMOH
 from kernels import RBF
 from metrics import HammingHistogram, hamming_histogram
 from study import datasets, plots, protocol
-from study.exercises import replaced, show_unanswered, switched_off
 
 show_unanswered()
 plots.use_style()
@@ -232,7 +232,7 @@ for r in (64, 128, 256, 300, 512):
         replaced(globals(), similarity_as_published=checked_similarity),
         switched_off(
             globals(),
-            "study.evaluation.int8_saturated",
+            "study.scores.int8_saturated",
             "study.protocol.int8_saturated",
         ),
     ):

@@ -16,7 +16,7 @@
 import sys
 from importlib.util import find_spec
 
-sys.path.insert(0, "../../..")  # the modules are three folders up
+sys.path[:0] = ["../../..", "../..", ".."]  # the modules are in the folders above
 for name in ("numba", "hmoh", "study"):
     if find_spec(name) is None:
         raise ImportError(
@@ -31,13 +31,13 @@ import warnings
 
 import matplotlib.pyplot as plt
 import numpy as np
+from checks import explained, show_unanswered, switched_off
 from numba import njit
 
 from hmoh import HMOH
 from kernels import RBF
 from metrics import mean_average_precision
 from study import datasets, plots
-from study.exercises import explained, show_unanswered, switched_off
 
 show_unanswered()
 plots.use_style()

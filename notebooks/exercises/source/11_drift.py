@@ -17,7 +17,7 @@
 import sys
 from importlib.util import find_spec
 
-sys.path.insert(0, "../../..")  # the modules are three folders up
+sys.path[:0] = ["../../..", "../..", ".."]  # the modules are in the folders above
 for name in ("numba", "hmoh", "study"):
     if find_spec(name) is None:
         raise ImportError(
@@ -25,13 +25,14 @@ for name in ("numba", "hmoh", "study"):
             "and keep this notebook three folders below hmoh.py, or set PYTHONPATH to that folder."
         )
 
+import live
 import matplotlib.pyplot as plt
 import numpy as np
+from checks import show_unanswered
 
 from hmoh import HMOH
 from kernels import RBF
-from study import datasets, live, plots
-from study.exercises import show_unanswered
+from study import datasets, plots
 
 show_unanswered()
 plots.use_style()

@@ -13,7 +13,7 @@ OrthoHash, torchmetrics, ranx                          torch.topk and numba orde
                                                        we cannot repeat; without ties all agree
 MIHash and HMOH (MATLAB)                               similarities are cast to int8, which changes
                                                        numbers beyond 128 bits:
-                                                       study.evaluation.int8_saturated
+                                                       study.scores.int8_saturated
 trec_eval                                              ties by name, descending: here row numbers
                                                        are the names
 =====================================================  ==========================================
@@ -26,8 +26,10 @@ from typing import NamedTuple
 import numpy as np
 
 import metrics
+from metrics import HammingHistogram
 
-__all__ = ["EVALUATORS", "Convention", "evaluate", "mean_average_precision"]
+__all__ = ["EVALUATORS", "Convention", "Estimate", "compare", "describe", "evaluate", "interval"]
+__all__ += ["mean_average_precision"]
 
 
 class Convention(NamedTuple):
@@ -155,3 +157,98 @@ def _as_signs(codes, n_bits):
     """Return packed codes as float32 rows of -1 and 1."""
     bits = np.unpackbits(codes, axis=1, count=n_bits, bitorder="little")
     return 2 * bits.astype(np.float32) - 1
+
+
+# ---- uncertainty -----------------------------------------------------------------------
+
+
+class Estimate(NamedTuple):
+    """Hold a mean over ``n_queries`` queries, and the ends of its 95 % interval."""
+
+    value: float
+    low: float
+    high: float
+    n_queries: int
+
+
+def interval(
+    histogram: HammingHistogram,
+    metric: str = "mean_average_precision",
+    random_state: int = 0,
+    **options,
+) -> Estimate:
+    """Return a metric and its 95 % interval by bootstrap over the queries.
+
+    ``interval(h, "mean_average_precision", top=1000)`` tells how much the mean depends on the
+    choice of queries, not how much it depends on the training.
+    """
+    return _bootstrap(_values(histogram, metric, options), random_state)
+
+
+def compare(
+    a: HammingHistogram,
+    b: HammingHistogram,
+    metric: str = "mean_average_precision",
+    random_state: int = 0,
+    **options,
+) -> Estimate:
+    """Return the metric of ``a`` minus that of ``b`` with its 95 % interval, paired by query.
+
+    Both have the same queries in the same order. If the interval is above 0, ``a`` is better on
+    such queries. Queries that one of them leaves out are left out.
+    """
+    if len(a.items) != len(b.items):
+        raise ValueError(f"{a} and {b} differ; pass histograms of the same queries.")
+    difference = _values(a, metric, options) - _values(b, metric, options)
+    return _bootstrap(difference, random_state)
+
+
+def _values(histogram, metric, options):
+    """Return the metric of that name for each query."""
+    values = getattr(histogram, metric)(per_query=True, **options)
+    if np.shape(values) != (len(histogram.items),):
+        need = "pass a metric with one value for each query"
+        raise ValueError(f"metric={metric!r} with {options} has several; {need}.")
+    return values
+
+
+def _bootstrap(values, random_state):
+    """Return the mean of the values that are not NaN, and its percentiles over resamples."""
+    values = values[~np.isnan(values)]
+    n = len(values)
+    rng = np.random.default_rng(random_state)
+    means = [values[rng.integers(0, n, n)].mean() for _ in range(2000)]
+    low, high = np.quantile(means, [0.025, 0.975])
+    return Estimate(float(values.mean()), float(low), float(high), n)
+
+
+def describe(codes: np.ndarray, n_bits: int | None = None) -> dict[str, float]:
+    """Return how much of their length packed codes use.
+
+    Constant bits have no correlation. A code of 16 bits that is repeated to 64 has 16 distinct
+    bits. The entropy is that of the codes, at most log2 of their number.
+    """
+    bits = np.unpackbits(codes, axis=1, count=n_bits, bitorder="little").astype(np.float64)
+    n, n_bits = bits.shape
+    both = bits.T @ bits  # codes with a 1 in bits i and j
+    ones = both.diagonal()
+    is_same = (both == ones) & (both == ones[:, None])
+    varies = (ones > 0) & (ones < n)
+    spread = np.sqrt(ones * (n - ones))[varies]
+    covariance = (n * both - np.outer(ones, ones))[np.ix_(varies, varies)]
+    correlation = np.abs(covariance / np.outer(spread, spread))
+    pairs = correlation[np.triu_indices(len(spread), 1)]
+    _, buckets = np.unique(codes, axis=0, return_counts=True)
+    share = buckets / n
+    return {
+        "codes": n,
+        "bits": n_bits,
+        "distinct bits": int(np.count_nonzero(~np.tril(is_same, -1).any(axis=1))),
+        "constant bits": int(np.count_nonzero(~varies)),
+        "mean |share of ones - 1/2|": float(np.abs(ones / n - 0.5).mean()),
+        "mean |correlation of two bits|": float(pairs.sum() / max(1, len(pairs))),
+        "distinct codes": len(buckets),
+        "items per distinct code": n / len(buckets),
+        "items of the most frequent code": int(buckets.max()),
+        "entropy of the codes in bits": float(np.sum(share * np.log2(1 / share))),
+    }

@@ -28,8 +28,8 @@ from hmoh import NotFittedError, OnlineHasher
 from metrics import hamming_histogram
 from study import datasets
 from study.datasets import Dataset
-from study.evaluation import headline, mean_ap
-from study.records import plain
+from study.keep import plain
+from study.scores import headline, mean_ap
 from study.training import new_model
 
 __all__ = ["STREAMS", "Stream", "call_times", "changed_bits", "follow", "groups_of", "joining"]

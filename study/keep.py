@@ -32,11 +32,11 @@ MODULES = (
     "ridge.py",
     "baselines/*.py",
     "study/datasets.py",
-    "study/evaluation.py",
+    "study/scores.py",
     "study/features.py",
     "study/originals.py",
     "study/protocol.py",
-    "study/records.py",
+    "study/keep.py",
     "study/training.py",
 )
 
@@ -49,7 +49,7 @@ def code_version(root: Path) -> str:
         if not paths:
             raise FileNotFoundError(
                 f"{root / pattern} is missing, but runs depend on it; "
-                "restore it, or correct records.MODULES."
+                "restore it, or correct keep.MODULES."
             )
         for path in paths:
             code = _without_docstrings(path.read_text(encoding="utf-8"))
