@@ -122,13 +122,13 @@ def design():
     return max(draws, key=criterion)
 
 
-# %% wrong design: hmoh.Codebook does the whole task
+# %% wrong design: hmoh.Codebook.add does the whole task
 def design():
     book = Codebook(8, "spread", n_labels=10, seed=0).add(list(range(10)))
     return np.stack(list(book.targets.values()))
 
 
-# %% wrong design: hmoh.Codebook does the whole task
+# %% wrong design: hmoh.Codebook.add does the whole task
 def design():
     model = HMOH(8, codebook="spread", random_state=0).fit(np.eye(10), np.arange(10))
     return [model.targets_[digit] for digit in range(10)]
@@ -183,7 +183,7 @@ def design():
     return np.concatenate([H, -H[:1], near[None]])
 
 
-# %% wrong bound: hmoh.Codebook does the whole task
+# %% wrong bound: hmoh.Codebook.add does the whole task
 def design():
     return list(Codebook(8, "spread", seed=1).add(list(range(10))).targets.values())
 

@@ -197,7 +197,7 @@ def design():
 
 
 # %% check design 2
-with switched_off(globals(), "hmoh.Codebook"):
+with switched_off(globals(), "hmoh.Codebook.add"):
     T = design()
 assert T is not None, "design() returns None: return the codebook."
 T = np.asarray(T)
@@ -224,7 +224,7 @@ print(
 )
 
 # %% check bound 2
-with switched_off(globals(), "hmoh.Codebook"):
+with switched_off(globals(), "hmoh.Codebook.add"):
     T = design()
 assert T is not None and np.shape(T) == (10, 8) and set(np.ravel(T)) <= {-1, 1}, (
     "design() is not a codebook of 10 rows and 8 columns of +1 and -1: see the check above."
