@@ -40,9 +40,10 @@ from hmoh import HMOH, Codebook, OnlineHasher, check_features, check_labels, che
 from kernels import RBF, Concat, UnitLength
 from metrics import HammingHistogram, hamming_histogram, mean_average_precision, pack
 from ridge import HadamardRidge
-from study import datasets, protocol
+from study import datasets, profile, protocol
 from study.features import prepare
 from study.keep import code_version, run_key, write_atomically
+from study.profile import by_profile
 from study.scores import headline, mean_ap
 
 __all__ = ["CANDIDATES", "Recipe", "choose", "chosen_without", "compare", "cosine_search"]
@@ -353,7 +354,7 @@ def _count_ties(keys, items, relevant):
 def _run(job: dict, code: str) -> list[dict]:
     """Return a record of each method on one split, read from build/records or written there."""
     name, seed, features, split, n_anchors = job.values()
-    key = run_key(job, protocol.PROFILE, datasets.fingerprint(name), code)
+    key = run_key(job, profile.PROFILE, datasets.fingerprint(name), code)
     path = protocol.RECORDS / f"rivals-{name}-{seed}-{key}.json"
     if path.exists():
         return json.loads(path.read_text(encoding="utf-8"))
@@ -361,7 +362,7 @@ def _run(job: dict, code: str) -> list[dict]:
     metric = headline(data.role)
     model = recipes(n_anchors)[f"HMOH, {features}"].model(N_BITS, seed)
     _, parts = prepare(model, data, split, seed)
-    n = 1500 if protocol.PROFILE == "quick" else None
+    n = by_profile(None, 1500)
     (X, y), (D, db_y), (Q, query_y) = ((part.X[:n], part.y[:n]) for part in parts[:3])
     records = []
     for method, n_bytes, seconds, encode in fit_rivals(X, y, seed, features != "unit rows"):
@@ -389,7 +390,7 @@ def compare(sets: Iterable[str], seeds: Iterable[int], split="paper", n_anchors=
         job = {"dataset": name, "seed": seed, "features": kind, "split": split}
         jobs.append(job | {"n_anchors": n_anchors})
     with ProcessPoolExecutor(mp_context=get_context("spawn")) as pool:
-        each = pool.map if protocol.PROFILE == "paper" else map
+        each = by_profile(pool.map, map)
         found = each(_run, jobs, itertools.repeat(code))
         bar = tqdm(found, total=len(jobs), leave=False, file=sys.stdout)
         return list(itertools.chain.from_iterable(bar))

@@ -42,6 +42,7 @@ __all__ = [
     "held_out_split",
     "load",
     "read",
+    "small_part",
     "split",
     "unseen_split",
 ]
@@ -538,6 +539,31 @@ def _hold_out(
     too_few = (counts_so_far < each).any(axis=1)
     n_held_out = too_few.sum() + 1
     return np.isin(group, order[:n_held_out])
+
+
+def small_part(data: Dataset) -> Dataset:
+    """Return a small part of a data set, with few queries and a short stream: the quick profile."""
+    n_classes = len(data.classes)
+    if data.multi_label:
+        n_queries = 200
+    elif n_classes < 100:
+        n_queries = 10 * n_classes
+    else:
+        n_queries = data.n_queries // 5
+    notes = "A small part, for the quick profile."
+    data = replace(data, n_queries=n_queries, stream_size=2500, notes=notes)
+    if len(data.labels) <= 30_000:
+        return data
+    is_test = np.isin(np.arange(len(data.labels)), data.test_rows)
+    train = np.flatnonzero(~is_test)[:5000]
+    test = np.flatnonzero(is_test)[:1000]
+    rows = np.concatenate([train, test])
+    return replace(
+        data,
+        features=data.features[rows],
+        labels=data.labels[rows],
+        test_rows=np.arange(len(train), len(rows)),
+    )
 
 
 class Status(NamedTuple):

@@ -35,6 +35,7 @@ MODULES = (
     "study/scores.py",
     "study/features.py",
     "study/originals.py",
+    "study/profile.py",
     "study/protocol.py",
     "study/keep.py",
     "study/training.py",

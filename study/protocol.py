@@ -6,9 +6,7 @@ prints mAP, mAP@1000, Precision@H2 and training time. The paper's values stand b
 where the data are the paper's. Finished runs are kept in build/records and are not repeated until
 the code or the data change, so an interrupted comparison continues where it stopped.
 
-The environment variable HMOH_PROFILE chooses the size of all runs. "paper" (the default) is the
-paper's protocol with ten seeds. "quick" uses small parts of the same data sets, two code lengths
-and one seed, to try things out.
+`study.profile` says how large all runs are: the paper's protocol with ten seeds, or small ones.
 """
 
 from __future__ import annotations
@@ -20,39 +18,27 @@ import os
 import sys
 from collections.abc import Callable, Iterable
 from concurrent.futures import ProcessPoolExecutor, as_completed
-from dataclasses import replace
 from functools import cache
 from multiprocessing import get_context
 from pathlib import Path
 
-import numpy as np
 from tqdm import tqdm
 
 from baselines import METHODS, PUBLISHED_FAULTS
-from study import datasets
+from study import datasets, profile
 from study.features import prepare
 from study.keep import code_version, plain, plain_values, run_key, write_atomically
+from study.profile import BITS, SEEDS, by_profile
 from study.scores import area_under_curve, headline, int8_saturated, measure
 from study.training import BEYOND, compile_method, evaluate, fit, fit_in_steps, new_model
 
 # What the modules scores and keep define is listed here too, for those who import it.
-__all__ = ["BITS", "PROFILE", "SEEDS", "compare", "headline", "int8_saturated", "run", "run_all"]
+__all__ = ["compare", "headline", "int8_saturated", "run", "run_all"]
 __all__ += ["sweep", "write_atomically"]
 
 ROOT = Path(__file__).parents[1]
 RECORDS = ROOT / "build" / "records"
 
-PROFILE = os.environ.get("HMOH_PROFILE", "paper")
-if PROFILE == "paper":
-    BITS = [8, 16, 32, 48, 64, 128]
-    SEEDS = list(range(10))
-elif PROFILE == "quick":
-    BITS = [16, 64]
-    SEEDS = [0]
-else:
-    raise ValueError(
-        f'HMOH_PROFILE={PROFILE!r} is unknown; set it to "paper" or "quick", or unset it.'
-    )
 # A STAND-IN decides nothing, so it gets only the first of the seeds. There MIHash, which takes many
 # times as long as another method, and curves along the stream get even fewer.
 STAND_IN_SEEDS, STAND_IN_FEWEST = 6, 3
@@ -69,31 +55,7 @@ CHECKPOINTS = {"places205": [0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0]}
 def _data(name: str) -> datasets.Dataset:
     """Return a data set, or a part of it in the quick profile."""
     data = datasets.load(name)
-    return data if PROFILE == "paper" else _small_part(data)
-
-
-def _small_part(data: datasets.Dataset) -> datasets.Dataset:
-    n_classes = len(data.classes)
-    if data.multi_label:
-        n_queries = 200
-    elif n_classes < 100:
-        n_queries = 10 * n_classes
-    else:
-        n_queries = data.n_queries // 5
-    notes = "A small part, for the quick profile."
-    data = replace(data, n_queries=n_queries, stream_size=2500, notes=notes)
-    if len(data.labels) <= 30_000:
-        return data
-    is_test = np.isin(np.arange(len(data.labels)), data.test_rows)
-    train = np.flatnonzero(~is_test)[:5000]
-    test = np.flatnonzero(is_test)[:1000]
-    rows = np.concatenate([train, test])
-    return replace(
-        data,
-        features=data.features[rows],
-        labels=data.labels[rows],
-        test_rows=np.arange(len(train), len(rows)),
-    )
+    return datasets.small_part(data) if profile.QUICK else data
 
 
 def _label(method: str, published: bool) -> str:
@@ -231,7 +193,7 @@ def _place(job: dict) -> tuple[dict, Path]:
     if job.get("published") and job["method"] in PUBLISHED_FAULTS:
         arguments["published"] = True
     fingerprint = datasets.fingerprint(job["dataset"])
-    key = run_key(arguments, PROFILE, fingerprint, _version())
+    key = run_key(arguments, profile.PROFILE, fingerprint, _version())
     name = "{method}-{dataset}-{n_bits}-{seed}".format(**job)
     return arguments, RECORDS / f"{name}-{key}.json"
 
@@ -287,7 +249,7 @@ def run_all(jobs: Iterable[dict], n_workers: int | None = None) -> list[dict]:
     jobs = [job | {"dataset": _data(job["dataset"]).name} for job in jobs]
     order = _shared_first(jobs)
     if n_workers is None:
-        n_workers = os.cpu_count() if PROFILE == "paper" else 1
+        n_workers = by_profile(os.cpu_count(), 1)
     n_missing = sum(not _place(job)[1].exists() for job in jobs)
     n_workers = min(n_missing, n_workers or 1)
     names = ", ".join(dict.fromkeys(job["dataset"] for job in jobs))

@@ -24,7 +24,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from study.datasets import Dataset, load
+from study.datasets import Dataset, load, small_part
+from study.profile import by_profile
 from study.scores import headline
 from study.select import (
     LOWER_IS_BETTER,
@@ -47,13 +48,14 @@ BEST = ("MIHash", "BSODH", "HCOH", "HMOH")
 
 
 def load_data(name: str) -> Dataset:
-    """Return a data set for a notebook.
+    """Return a data set for a notebook; in the quick profile a small part of it.
 
     `datasets.load` reports on stderr that it uses a STAND-IN, which JupyterLab would show as an
     error. Here the report is printed.
     """
     with redirect_stderr(sys.stdout):
-        return load(name)
+        data = load(name)
+    return by_profile(data, small_part(data))
 
 
 # ---- values of records ---------------------------------------------------------------

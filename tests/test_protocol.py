@@ -15,7 +15,7 @@ from baselines import METHODS, PUBLISHED_FAULTS
 from hmoh import HMOH
 from kernels import RBF, UnitLength
 from metrics import HammingHistogram, hamming_histogram
-from study import datasets, features, keep, protocol, training
+from study import datasets, features, keep, profile, protocol, training
 from study.training import BEYOND
 
 ROOT = Path(__file__).parents[1]
@@ -491,7 +491,7 @@ def test_a_record_is_not_taken_for_another(runs, monkeypatch):
         protocol._kept_run(JOB | change)
     monkeypatch.setattr(protocol, "_version", lambda: "the code has changed")
     protocol._kept_run(JOB)
-    monkeypatch.setattr(protocol, "PROFILE", "other")
+    monkeypatch.setattr(profile, "PROFILE", "other")
     protocol._kept_run(JOB)
     monkeypatch.setattr(datasets, "fingerprint", lambda name: "the data have changed")
     protocol._kept_run(JOB)

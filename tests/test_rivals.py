@@ -6,7 +6,7 @@ import pytest
 from beyond import compare, cosine_search, fit_rivals, itq, recipes
 
 from metrics import hamming_histogram, pack
-from study import protocol
+from study import profile, protocol
 from study.scores import mean_ap
 
 
@@ -101,7 +101,7 @@ def test_every_method_finds_separated_classes_in_the_bytes_that_it_states(severa
 
 def test_records_are_kept(monkeypatch, tmp_path):
     monkeypatch.setattr(protocol, "RECORDS", tmp_path)
-    monkeypatch.setattr(protocol, "PROFILE", "quick")  # 1,500 rows of each part
+    monkeypatch.setattr(profile, "QUICK", True)  # 1,500 rows of each part
     case = {"sets": ["reuters10"], "seeds": [3], "n_anchors": 30}
     first = compare(**case)
     assert len(first) == 10 + 5
@@ -114,7 +114,7 @@ def test_records_are_kept(monkeypatch, tmp_path):
 
 def test_the_toolkits_learners_are_those_of_the_protocol(monkeypatch, tmp_path):
     monkeypatch.setattr(protocol, "RECORDS", tmp_path)
-    monkeypatch.setattr(protocol, "PROFILE", "paper")
+    monkeypatch.setattr(profile, "QUICK", False)
     job = {"dataset": "reuters10", "seed": 3, "features": "side by side", "split": "paper"}
     records = beyond._run(job | {"n_anchors": 30}, code="")
     recipe = recipes(30)

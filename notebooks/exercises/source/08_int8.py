@@ -33,7 +33,7 @@ from checks import replaced, show_unanswered, switched_off
 from hmoh import HMOH
 from kernels import RBF
 from metrics import HammingHistogram, hamming_histogram
-from study import datasets, plots, protocol
+from study import datasets, plots, tables
 
 show_unanswered()
 plots.use_style()
@@ -280,12 +280,10 @@ print("saturate: correct; up to 128 bits it changes no ranking")
 # evaluations agree at 128 bits?
 
 # %%
-mnist = datasets.load("mnist")
+mnist = tables.load_data("mnist")  # with HMOH_PROFILE=quick, for grading, a small part
 features = mnist.features
 labels = mnist.labels
 parts = datasets.split(mnist, seed=0)
-if protocol.PROFILE == "quick":  # HMOH_PROFILE=quick, for grading: a small part of the data
-    parts = datasets.Split(parts.stream[:2500], parts.database[:5000], parts.queries[::5])
 feature_map = RBF(300, divisor=6).fit(features[parts.stream[:600]])
 Z_stream = feature_map.transform(features[parts.stream])
 Z_database = feature_map.transform(features[parts.database])
