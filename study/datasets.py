@@ -22,17 +22,20 @@ import hashlib
 import io
 import os
 import sys
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
+from hmoh import check_features, check_labels
 from study import originals
 
 __all__ = [
+    "BENCHMARKS",
     "FOLDER",
     "SHIPPED",
+    "Benchmark",
     "Dataset",
     "Split",
     "Status",
@@ -56,13 +59,77 @@ SHA256 = {
     "reuters10.npz": "110a9721f9795c9b63699b0685bd3433ee1dd6952589d55b5fdfb34e654d5573",
     "reuters10_wordllama.npz": "31082782c63c8f7f6d219fc5f5c11eea452658ad5b3c046a8cb9874b4f4a9c53",
 }
-# The paper's sizes, by benchmark.
-QUERIES = {"mnist": 1000, "cifar10": 1000, "places205": 4100, "nuswide": 2000}
-STREAM = {"mnist": 20_000, "cifar10": 20_000, "places205": 100_000, "nuswide": 40_000}
-# reuters10 is smaller than NUS-WIDE and has half as many queries.
-REUTERS_QUERIES = 1000
+TENTHS = tuple(i / 10 for i in range(1, 11))
 # Where rows have several labels, `unseen_split` leaves every class at least this many rows.
 FEWEST = 20
+
+
+class Benchmark(NamedTuple):
+    """Say what the paper did with a data set and printed about it.
+
+    Attributes
+    ----------
+    name : str
+        What the paper's settings and printed values are found by, the role of a data set.
+    title : str
+        The name in figures.
+    n_queries, stream_size : int
+        Every class gets the same number of queries where rows have one label.
+    table : int
+        The number of the table with its values.
+    notebook : str
+        Repeats that table.
+    metric : str
+        The headline metric: what the table calls mAP.
+    checkpoints : tuple of float
+        The shares of the stream after which the headline metric is measured for curves.
+    original : Original or None
+        The paper's own files; None if they ship.
+    """
+
+    name: str
+    title: str
+    n_queries: int
+    stream_size: int
+    table: int
+    notebook: str
+    metric: str = "mAP"
+    checkpoints: tuple[float, ...] = TENTHS
+    original: originals.Original | None = None
+
+
+BENCHMARKS: dict[str, Benchmark] = {
+    "mnist": Benchmark("mnist", "MNIST", 1000, 20_000, 4, "03_mnist"),
+    "cifar10": Benchmark(
+        "cifar10",
+        "CIFAR-10",
+        1000,
+        20_000,
+        table=2,
+        notebook="04_cifar10",
+        original=originals.ORIGINALS["cifar10"],
+    ),
+    "places205": Benchmark(
+        "places205",
+        "Places205",
+        4100,
+        100_000,
+        table=3,
+        notebook="05_places205",
+        metric="mAP@1000",
+        checkpoints=(0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0),
+        original=originals.ORIGINALS["places205"],
+    ),
+    "nuswide": Benchmark(
+        "nuswide",
+        "NUS-WIDE",
+        2000,
+        40_000,
+        table=5,
+        notebook="06_nuswide",
+        original=originals.ORIGINALS["nuswide"],
+    ),
+}
 
 
 class Shipped(NamedTuple):
@@ -70,12 +137,14 @@ class Shipped(NamedTuple):
 
     `role` is the benchmark of the paper that the set is or replaces. `notes` say how the features
     were made. `n_train` counts the rows before the test part; it is None if there is no test part.
+    `n_queries` is None if it is that of the benchmark.
     """
 
     role: str
     title: str
     notes: str
     n_train: int | None = None
+    n_queries: int | None = None
 
 
 SHIPPED = {
@@ -111,49 +180,90 @@ SHIPPED = {
         title="Reuters news on ten topics, STAND-IN for nuswide",
         notes="log(1 + count) of 500 words. There are 1,000 queries, not 2,000. "
         "The stream is half of the database, not 40K.",
+        n_queries=1000,
     ),
 }
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Dataset:
-    """Hold the features and labels of a data set.
+    """Hold the features and labels of a data set: one of `load`, or one of your own.
 
     Attributes
     ----------
     name : str
     features : (n, d) float32
-    labels : (n,) integers, or (n, L) 0/1 if a row may have several labels
+        Other numbers are converted. What is float32 in C order already is not copied, so do not
+        change it while the data set is in use.
+    labels : (n,) integers or strings, or (n, L) 0/1 if a row may have several labels
     test_rows : (k,) integers
         The rows of the source's test part; empty if there is none. Only
         `split(dataset, seed, queries="test")` uses them.
     n_queries : int
-        The paper's number of queries (half of it for `reuters10`). Every class gets the same
-        number where rows have one label.
+        Every class gets the same number where rows have one label. By default the benchmark's;
+        without one a tenth of the rows, at most 1,000.
     stream_size : int
-        The paper's length of the stream. `split` uses at most half of the database.
-    role : {"mnist", "cifar10", "places205", "nuswide"}
-        The benchmark of the paper that this is or replaces. It selects the settings and the
-        printed values to compare with.
-    stand_in_for : str or None
-        The name of the original, if this is a stand-in.
+        By default the benchmark's; without one all rows. `split` uses at most half of the database.
+    benchmark : Benchmark or None
+        That of the paper that this is or replaces. It decides the settings of methods, the headline
+        metric and the printed values to compare with. Data without one have none of these.
     notes : str
         How the features were made, and which sizes differ from the paper's.
     groups : (n,) integers, optional
         Rows of one group (an article of `udhr205`) are never on both sides of a split. Groups are
         used for single labels only.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> data = Dataset("mine", rng.random((500, 8)), rng.integers(5, size=500))
+    >>> data, data.n_queries, data.title, data.metric
+    (Dataset('mine', 500 x 8 features, 5 classes), 50, 'mine', 'mAP')
     """
 
     name: str
     features: np.ndarray
     labels: np.ndarray
-    test_rows: np.ndarray
-    n_queries: int
-    stream_size: int
-    role: str
-    stand_in_for: str | None = None
+    test_rows: np.ndarray = field(default_factory=lambda: np.arange(0))
+    n_queries: int | None = None
+    stream_size: int | None = None
+    benchmark: Benchmark | None = None
     notes: str = ""
     groups: np.ndarray | None = None
+
+    def __post_init__(self) -> None:
+        X = check_features(self.features, name="features")
+        filled = {"features": X, "labels": check_labels(self.labels, len(X), "labels")}
+        object.__setattr__(self, "labels", filled["labels"])
+        if self.n_queries is None:
+            of_paper = self.benchmark and self.benchmark.n_queries
+            filled["n_queries"] = of_paper or _default_queries(self)
+        if self.stream_size is None:
+            filled["stream_size"] = self.benchmark.stream_size if self.benchmark else len(X)
+        for name, value in filled.items():
+            object.__setattr__(self, name, value)
+
+    @property
+    def role(self) -> str | None:
+        """Return the name of the benchmark; None for data of your own."""
+        return self.benchmark.name if self.benchmark else None
+
+    @property
+    def stand_in_for(self) -> str | None:
+        """Return the name of the original, if this is a stand-in."""
+        return None if self.name == self.role else self.role
+
+    @property
+    def metric(self) -> str:
+        """Return the name of the headline metric."""
+        return self.benchmark.metric if self.benchmark else "mAP"
+
+    @property
+    def title(self) -> str:
+        """Return the name in figures: "MNIST", or "udhr205 (STAND-IN for Places205)"."""
+        if self.stand_in_for:
+            return f"{self.name} (STAND-IN for {self.benchmark.title})"
+        return self.benchmark.title if self.benchmark else self.name
 
     @property
     def multi_label(self) -> bool:
@@ -173,6 +283,15 @@ class Dataset:
         if self.stand_in_for:
             text += f", STAND-IN for {self.stand_in_for}"
         return f"Dataset({text})"
+
+
+def _default_queries(data: Dataset) -> int:
+    """Return a tenth of the rows, at most 1,000, and not more than half of any class."""
+    n = max(1, min(1000, len(data.labels) // 10))
+    if data.multi_label:
+        return n
+    _, counts = np.unique(data.labels, return_counts=True)
+    return max(1, min(n // len(counts), counts.min() // 2)) * len(counts)
 
 
 class Split(NamedTuple):
@@ -247,20 +366,12 @@ def _resolve(name: str) -> tuple[str, Path | None]:
 
 def _load_original(name: str, path: Path) -> Dataset:
     features, labels, test_rows = originals.read_original(name, path)
-    return Dataset(
-        name,
-        features,
-        labels,
-        test_rows,
-        n_queries=QUERIES[name],
-        stream_size=STREAM[name],
-        role=name,
-        notes="Features as they are.",
-    )
+    notes = "Features as they are."
+    return Dataset(name, features, labels, test_rows, benchmark=BENCHMARKS[name], notes=notes)
 
 
 def _load_shipped(name: str) -> Dataset:
-    role, _, notes, n_train = SHIPPED[name]
+    shipped = SHIPPED[name]
     arrays = read(f"{name}.npz")
 
     features = arrays["X"].astype(np.float32)
@@ -272,17 +383,15 @@ def _load_shipped(name: str) -> Dataset:
         features *= arrays["scale"].astype(np.float32)
 
     labels = arrays["Y"] if "Y" in arrays else arrays["y"].astype(np.int64)
-    first_test_row = len(features) if n_train is None else n_train
+    first_test_row = len(features) if shipped.n_train is None else shipped.n_train
     return Dataset(
         name,
         features,
         labels,
         test_rows=np.arange(first_test_row, len(features)),
-        n_queries=REUTERS_QUERIES if name == "reuters10" else QUERIES[role],
-        stream_size=STREAM[role],
-        role=role,
-        stand_in_for=None if name == role else role,
-        notes=notes,
+        n_queries=shipped.n_queries,
+        benchmark=BENCHMARKS[shipped.role],
+        notes=shipped.notes,
         groups=arrays.get("article"),
     )
 
@@ -322,6 +431,32 @@ def _find(name: str) -> Path | None:
             if path.exists():
                 return path
     return None
+
+
+def small_part(data: Dataset) -> Dataset:
+    """Return a part of a data set for the quick profile, with a short stream and few queries."""
+    n_classes = len(data.classes)
+    if data.multi_label:
+        n_queries = 200
+    elif n_classes < 100:
+        n_queries = 10 * n_classes
+    else:
+        n_queries = data.n_queries // 5
+    notes = "A small part, for the quick profile."
+    data = replace(data, n_queries=n_queries, stream_size=2500, notes=notes)
+    if len(data.labels) <= 30_000:
+        return data
+    is_test = np.isin(np.arange(len(data.labels)), data.test_rows)
+    train = np.flatnonzero(~is_test)[:5000]
+    test = np.flatnonzero(is_test)[:1000]
+    rows = np.concatenate([train, test])
+    return replace(
+        data,
+        features=data.features[rows],
+        labels=data.labels[rows],
+        test_rows=np.arange(len(train), len(rows)),
+        groups=None if data.groups is None else data.groups[rows],
+    )
 
 
 def split(dataset: Dataset, seed: int, queries: str = "all") -> Split:
@@ -539,31 +674,6 @@ def _hold_out(
     too_few = (counts_so_far < each).any(axis=1)
     n_held_out = too_few.sum() + 1
     return np.isin(group, order[:n_held_out])
-
-
-def small_part(data: Dataset) -> Dataset:
-    """Return a small part of a data set, with few queries and a short stream: the quick profile."""
-    n_classes = len(data.classes)
-    if data.multi_label:
-        n_queries = 200
-    elif n_classes < 100:
-        n_queries = 10 * n_classes
-    else:
-        n_queries = data.n_queries // 5
-    notes = "A small part, for the quick profile."
-    data = replace(data, n_queries=n_queries, stream_size=2500, notes=notes)
-    if len(data.labels) <= 30_000:
-        return data
-    is_test = np.isin(np.arange(len(data.labels)), data.test_rows)
-    train = np.flatnonzero(~is_test)[:5000]
-    test = np.flatnonzero(is_test)[:1000]
-    rows = np.concatenate([train, test])
-    return replace(
-        data,
-        features=data.features[rows],
-        labels=data.labels[rows],
-        test_rows=np.arange(len(train), len(rows)),
-    )
 
 
 class Status(NamedTuple):

@@ -35,7 +35,6 @@ MODULES = (
     "study/scores.py",
     "study/features.py",
     "study/originals.py",
-    "study/profile.py",
     "study/protocol.py",
     "study/keep.py",
     "study/training.py",

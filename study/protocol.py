@@ -24,13 +24,13 @@ from pathlib import Path
 
 from tqdm import tqdm
 
-from baselines import METHODS, PUBLISHED_FAULTS
+from baselines import METHODS, PUBLISHED_FAULTS, named
 from study import datasets, profile
 from study.features import prepare
 from study.keep import code_version, plain, plain_values, run_key, write_atomically
 from study.profile import BITS, SEEDS, by_profile
 from study.scores import area_under_curve, headline, int8_saturated, measure
-from study.training import BEYOND, compile_method, evaluate, fit, fit_in_steps, new_model
+from study.training import compile_method, evaluate, fit, fit_in_steps, new_model
 
 # What the modules scores and keep define is listed here too, for those who import it.
 __all__ = ["compare", "headline", "int8_saturated", "run", "run_all"]
@@ -42,10 +42,6 @@ RECORDS = ROOT / "build" / "records"
 # A STAND-IN decides nothing, so it gets only the first of the seeds. There MIHash, which takes many
 # times as long as another method, and curves along the stream get even fewer.
 STAND_IN_SEEDS, STAND_IN_FEWEST = 6, 3
-
-# The shares of the stream after which the headline metric is measured, by role.
-TENTHS = [i / 10 for i in range(1, 11)]
-CHECKPOINTS = {"places205": [0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0]}
 
 
 # ---- data --------------------------------------------------------------------------
@@ -83,7 +79,7 @@ def run(
     Parameters
     ----------
     method : str
-        A name of `baselines.METHODS` or `study.training.BEYOND`.
+        A name of `baselines.METHODS`.
     dataset : str
         A name that `datasets.load` knows.
     n_bits, seed : int
@@ -115,6 +111,7 @@ def run(
         "role" and "stand_in_for" of the data (the latter is None if the data are the paper's);
         "n_stream" and "n_database"; and
 
+        - "metric", the name of the headline metric;
         - "params" as given and "settings", all parameters of the model by scikit-learn's deep
           names such as "feature_map__n_anchors", both as values of `keep.plain`;
         - "mAP", "mAP@1000" (divided by the hits, as the paper does), "P@H2", and "mAP int8" (the
@@ -129,7 +126,7 @@ def run(
         - "per_query", the headline metric and P@H2 of every query, for paired comparisons.
     """
     data = _data(dataset)
-    metric = headline(data.role)
+    metric = data.metric
     model = new_model(method, data.role, n_bits, seed, params, published, n_threads)
     settings = plain_values(model.get_params())
     as_published = published and method in PUBLISHED_FAULTS
@@ -141,6 +138,7 @@ def run(
         "dataset": data.name,
         "role": data.role,
         "stand_in_for": data.stand_in_for,
+        "metric": metric,
         "n_bits": n_bits,
         "seed": seed,
         "split": split,
@@ -153,7 +151,7 @@ def run(
     }
     compile_method(method, published)
     if checkpoints is True:
-        shares = CHECKPOINTS.get(data.role, TENTHS)
+        shares = data.benchmark.checkpoints if data.benchmark else datasets.TENTHS
         checkpoints = [round(share * n_stream) for share in shares]
     if checkpoints:
         stops = [stop for stop in checkpoints if stop < n_stream]
@@ -162,7 +160,7 @@ def run(
         seconds = fit(model, parts)
     record["train_seconds"] = parts.seconds + seconds
     histogram = evaluate(model, parts, n_threads)
-    record |= measure(histogram, data.role, len(parts.database.X))
+    record |= measure(histogram, metric, len(parts.database.X))
     if checkpoints:
         if len(stops) < len(checkpoints):
             stops.append(checkpoints[len(stops)])
@@ -368,13 +366,12 @@ def main() -> None:
     from study import tables
 
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    originals = ["cifar10", "places205", "nuswide"]
-    parser.add_argument("dataset", choices=[*datasets.SHIPPED, *originals])
+    known = dict.fromkeys([*datasets.SHIPPED, *datasets.BENCHMARKS])
+    parser.add_argument("dataset", choices=list(known))
     parser.add_argument("--bits", type=int, nargs="+", default=BITS)
     parser.add_argument("--seeds", type=int, default=1, help="how many (default 1)")
-    names = list(METHODS)
-    known = [*names, *BEYOND]
-    parser.add_argument("--methods", nargs="+", choices=known, default=names)
+    names = named("paper")
+    parser.add_argument("--methods", nargs="+", choices=list(METHODS), default=names)
     text = "as the published benchmark computes them, faults included"
     parser.add_argument("--published", action="store_true", help=text)
     options = parser.parse_args()

@@ -53,9 +53,8 @@ def _rounded(values: np.ndarray) -> list[float | None]:
     return [None if np.isnan(value) else round(float(value), 6) for value in values]
 
 
-def measure(histogram: HammingHistogram, role: str, n_database: int) -> dict:
+def measure(histogram: HammingHistogram, metric: str, n_database: int) -> dict:
     """Return all metrics of a trained model, by name."""
-    metric = headline(role)
     mean = {name: mean_ap(histogram, name) for name in ("mAP", "mAP@1000")}
     saturated = mean[metric]
     # Up to 128 bits the cast joins no two distances.

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from study.datasets import QUERIES
+from study.datasets import BENCHMARKS
 from study.scores import headline
 from study.statistics import interval, sd
 
@@ -210,7 +210,7 @@ def _is_as_in_paper(record: dict) -> bool:
         return False
     if record.get("params") or record.get("split", "paper") != "paper":
         return False
-    if record.get("n_queries") not in (None, QUERIES[record["role"]]):
+    if record.get("n_queries") not in (None, BENCHMARKS[record["role"]].n_queries):
         return False
     method = record["method"]
     return label_of(record) in (method, f"{method}, as published")

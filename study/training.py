@@ -12,22 +12,11 @@ import numpy as np
 
 import baselines
 from hmoh import NotFittedError, OnlineHasher
-from kernels import RBF, UnitLength
 from metrics import HammingHistogram, hamming_histogram
-from ridge import HadamardRidge
 from study.features import Parts
 from study.scores import mean_ap
 
-__all__ = ["BEYOND", "compile_method", "evaluate", "fit", "fit_in_steps", "new_model"]
-
-
-def _ridge(role, n_bits, random_state=None) -> HadamardRidge:
-    maps = [UnitLength(), RBF(n_anchors=1000, center=True)]
-    return HadamardRidge(n_bits, maps, random_state=random_state)
-
-
-# Methods of our own, in the form of `baselines.METHODS`, with one setting for all data sets.
-BEYOND = {"HadamardRidge": _ridge}
+__all__ = ["compile_method", "evaluate", "fit", "fit_in_steps", "new_model"]
 
 
 def new_model(
@@ -35,16 +24,17 @@ def new_model(
 ) -> OnlineHasher:
     """Return an untrained model with the paper's parameters, except those in ``params``.
 
-    A method of `BEYOND`, which the paper does not have, has the parameters given there. A method
-    without a published reading is the described one.
+    A method without a published reading is the described one. Without a role, or with one that the
+    paper does not have, the settings are the default ones.
     """
     # Looked up in each call, so that a method that a notebook adds to METHODS is found.
-    methods = baselines.METHODS | BEYOND
+    methods = baselines.METHODS
     if method not in methods:
-        names = ", ".join(methods)
-        raise ValueError(f"there is no method {method!r}; pass one of {names}.")
+        raise ValueError(f"there is no method {method!r}; pass one of {', '.join(methods)}.")
     if published:
-        methods |= baselines.METHODS_AS_PUBLISHED
+        methods = methods | baselines.METHODS_AS_PUBLISHED
+    if role not in baselines.PAPER_DATASETS:
+        role = None
     model = methods[method](role, n_bits, seed)
     if "n_threads" in model.get_params():
         model.set_params(n_threads=n_threads)

@@ -26,7 +26,6 @@ from baselines import (
     LSH,
     METHODS,
     METHODS_AS_PUBLISHED,
-    NO_PUBLISHED_READING,
     OKH,
     OSH,
     PAPER_DATASETS,
@@ -37,6 +36,7 @@ from baselines import (
     SketchHash,
     bsodh,
     mihash,
+    named,
 )
 from baselines.linear import share_label
 from hmoh import HMOH, NotFittedError, hadamard
@@ -286,8 +286,8 @@ def test_parameters_out_of_range_are_refused_with_a_way_out(method):
 # ---- the paper's settings ------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("dataset_name", PAPER_DATASETS)
-@pytest.mark.parametrize("name", METHODS)
+@pytest.mark.parametrize("dataset_name", [*PAPER_DATASETS, None])
+@pytest.mark.parametrize("name", named("paper"))
 def test_every_method_is_made_for_every_data_set(name, dataset_name):
     model = METHODS[name](dataset_name, 16, 0)
     assert type(model) is getattr(baselines, name)
@@ -295,14 +295,23 @@ def test_every_method_is_made_for_every_data_set(name, dataset_name):
     model._check_params()
     expected = UnitLength(1000)
     if name == "HMOH":
-        of_set = {"places205": RBF(800, 10.0), "mnist": RBF(300, 6.0)}
+        of_set = {"places205": RBF(800, 10.0), "mnist": RBF(300, 6.0), None: RBF(300, 6.0)}
         expected = of_set.get(dataset_name)
-    elif dataset_name == "mnist":  # the defaults are those of MNIST
+    elif dataset_name in ("mnist", None):  # the defaults are those of MNIST
         assert repr(model) == repr(type(model)(16, expected, random_state=0))
     assert repr(model.feature_map) == repr(expected)
     # Two models do not share a map.
     other = METHODS[name](dataset_name, 16, 0).feature_map
     assert other is None or other is not model.feature_map
+
+
+def test_the_ten_methods_of_the_paper_and_others_are_told_apart_by_origin():
+    ten = ["LSH", "OKH", "SketchHash", "FROSH", "AdaptHash", "OSH", "MIHash", "BSODH", "HCOH"]
+    assert named("paper") == [*ten, "HMOH"]
+    assert named("ours") == ["HadamardRidge"]
+    assert all(method.name == name for name, method in METHODS.items())
+    with pytest.raises(ValueError, match=r"origin='papers' is unknown; pass one of paper, later"):
+        named("papers")
 
 
 def test_settings_of_the_paper():
@@ -342,7 +351,8 @@ def test_methods_as_published_differ_only_in_the_faults(name):
 
 def test_every_method_has_a_published_reading_or_the_reason_why_not():
     assert set(METHODS_AS_PUBLISHED) == set(PUBLISHED_FAULTS) == set(AS_PUBLISHED)
-    assert set(NO_PUBLISHED_READING) == set(METHODS) - set(METHODS_AS_PUBLISHED)
+    reasons = {name for name, method in METHODS.items() if isinstance(method.published, str)}
+    assert reasons == set(METHODS) - set(METHODS_AS_PUBLISHED)
     for name, sentence in PUBLISHED_FAULTS.items():
         has_own_fault = name not in ("AdaptHash", "HCOH")
         file = name if has_own_fault else r"\+Datasets/\w+"

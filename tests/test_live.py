@@ -9,7 +9,7 @@ from hmoh import HMOH
 from kernels import RBF, UnitLength
 from metrics import mean_average_precision
 from ridge import HadamardRidge
-from study.datasets import Dataset, split
+from study.datasets import BENCHMARKS, Dataset, split
 
 
 def small(n=1200, d=9, n_classes=4, seed=0, spread=0.5):
@@ -19,7 +19,7 @@ def small(n=1200, d=9, n_classes=4, seed=0, spread=0.5):
     centres = rng.normal(size=(n_classes, d))
     features = (centres[labels] + spread * rng.normal(size=(n, d))).astype(np.float32)
     nothing = np.empty(0, np.int64)
-    return Dataset("small", features, labels, nothing, 40, 600, role="mnist")
+    return Dataset("small", features, labels, nothing, 40, 600, BENCHMARKS["mnist"])
 
 
 def rows_of(data, X):

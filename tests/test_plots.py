@@ -14,13 +14,13 @@ import numpy as np
 import pytest
 from matplotlib.colors import to_hex
 
-from baselines import METHODS
+from baselines import METHODS, named
 from study import plots
 from study.protocol import headline
 from study.statistics import interval
 from study.style import styles_of
-from study.training import BEYOND
 
+TEN = named("paper")
 SETS = {
     "mnist": "mnist",
     "cifar10_vgg16": "cifar10",
@@ -34,7 +34,7 @@ FEW = ["LSH", "HCOH", "HMOH"]
 def record(method="HMOH", dataset="mnist", n_bits=32, seed=0, **changes) -> dict:
     """What protocol.run returns, with numbers that tell methods, lengths and seeds apart."""
     role = SETS[dataset]
-    value = 0.1 + 0.07 * list(METHODS).index(method) - 1 / n_bits + 0.01 * seed
+    value = 0.1 + 0.07 * TEN.index(method) - 1 / n_bits + 0.01 * seed
     # HCOH cannot encode at the first checkpoint.
     first = None if method == "HCOH" else value / 2
     return {
@@ -87,14 +87,14 @@ def published(
     for run in found:
         worse = {key: run[key] - 0.1 for key in ("mAP", "mAP@1000", "P@H2")}
         # Times of many orders of magnitude.
-        worse["train_seconds"] = 100.0 ** (list(METHODS).index(run["method"]) / 3 - 1)
+        worse["train_seconds"] = 100.0 ** (TEN.index(run["method"]) / 3 - 1)
         worse["P@K"] = [value - 0.1 for value in run["P@K"]]
         label = f"{run['label']}, as published"
         runs.append(run | worse | {"published": True, "label": label})
     return runs
 
 
-def ten_seeds(methods=METHODS, datasets=("mnist",), bits=(8, 32), **changes):
+def ten_seeds(methods=TEN, datasets=("mnist",), bits=(8, 32), **changes):
     """Runs with ten seeds, five of MIHash, and curves over a long stream for three seeds."""
     runs = []
     for run in grid(methods, datasets, bits, range(10), **changes):
@@ -128,17 +128,17 @@ def averaged(runs, sets) -> list[dict]:
 def drawn(name, sets=("mnist",), runs=grid):
     """Draw a figure of all methods on these data sets, from the records that a function makes."""
     if name == "query_variation":
-        few = runs(METHODS, sets, [32], n_queries=100)
-        return plots.query_variation(few + runs(METHODS, sets, [32], n_queries=500), n_classes=10)
+        few = runs(TEN, sets, [32], n_queries=100)
+        return plots.query_variation(few + runs(TEN, sets, [32], n_queries=500), n_classes=10)
     if name == "unseen":
-        return plots.unseen(runs(METHODS, sets, [64], split="unseen"))
+        return plots.unseen(runs(TEN, sets, [64], split="unseen"))
     if name == "ensemble":
         return plots.ensemble(averaged(runs, sets))
     if name == "sweep":
         found = [run for run in swept(runs) if run["dataset"] in sets]
         return plots.sweep(found, "feature_map__n_anchors", "kernel size", seconds=True)
     bits = {"longer_codes": [8, 128, 256], "training_time": [32]}.get(name, [8, 32])
-    return getattr(plots, name)(runs(METHODS, sets, bits))
+    return getattr(plots, name)(runs(TEN, sets, bits))
 
 
 OF_ONE_SET = ["stream", "precision_at_k", "precision_at_k_difference", "precision_recall"]
@@ -227,7 +227,7 @@ def test_hmoh_the_best_other_method_and_lsh_are_named_and_the_rest_is_grey(name)
         for text in axes.texts:
             assert to_hex(text.get_color()).upper() == plots.METHOD_STYLE[text.get_text()]["color"]
         colors = [to_hex(line.get_color()).upper() for line in axes.get_lines()]
-        assert colors.count(to_hex("0.78").upper()) == len(METHODS) - 3
+        assert colors.count(to_hex("0.78").upper()) == len(TEN) - 3
         named = dict(zip(*reversed(axes.get_legend_handles_labels()), strict=True))
         for method in labels(axes):
             # Error bars are a container of lines.
@@ -248,11 +248,10 @@ def test_few_methods_are_all_named_apart_from_each_other():
 
 
 def test_styles_cover_the_methods_and_differ():
-    methods = METHODS | BEYOND
-    assert set(plots.METHOD_STYLE) == set(methods)
+    assert set(plots.METHOD_STYLE) == set(METHODS)
     for key in ("color", "marker"):
         looks = {style[key] for style in plots.METHOD_STYLE.values()}
-        assert len(looks) == len(methods)
+        assert len(looks) == len(METHODS)
     runs = [{"label": label} for label in ("OSH", "OSH, boosted", "spread", "HMOH")]
     styles = styles_of(runs)
     assert len({look["color"] for look in styles.values()}) == 4

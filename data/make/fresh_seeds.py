@@ -19,7 +19,7 @@ import numpy as np
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT))
 
-from baselines import METHODS, PUBLISHED_FAULTS  # noqa: E402
+from baselines import PUBLISHED_FAULTS, named  # noqa: E402
 from study import claims  # noqa: E402
 from study.measures import PAPER_METHODS, Missing, from_records  # noqa: E402
 from study.protocol import compare  # noqa: E402
@@ -34,13 +34,13 @@ OPPOSITE = [{"reproduced", "different"}, {"supported", "contradicted"}]
 def run(seeds: range) -> list[dict]:
     """Return the records that MNIST's cells and claims need, as the notebooks make them."""
     seeds = list(seeds)
-    records = compare(METHODS, "mnist", BITS, seeds, checkpoints=True)
+    records = compare(named("paper"), "mnist", BITS, seeds, checkpoints=True)
     records += compare(PUBLISHED_FAULTS, "mnist", BITS, seeds, published=True, checkpoints=True)
     able = [method for method in PAPER_METHODS if method != "SketchHash"]
     for methods, published in ((able, False), ([m for m in able if m in PUBLISHED_FAULTS], True)):
         records += compare(methods, "mnist", LONG, seeds, published=published)
         unseen = {"split": "unseen", "published": published}
-        chosen = list(METHODS) if not published else list(PUBLISHED_FAULTS)
+        chosen = named("paper") if not published else list(PUBLISHED_FAULTS)
         records += compare(chosen, "mnist", [64], seeds, **unseen)
     return records
 

@@ -32,7 +32,7 @@ from pathlib import Path
 import numpy as np
 from checks import replaced, show_unanswered
 
-from baselines import METHODS
+from baselines import METHODS, named
 from hmoh import CodebookHasher
 from kernels import RBF
 from study import datasets, protocol
@@ -40,7 +40,7 @@ from study.profile import by_profile
 
 show_unanswered()
 METHODS.pop("RidgeHash", None)  # your method, if this cell runs a second time
-print(len(METHODS), "methods:", ", ".join(METHODS))
+print(len(named("paper")), "methods:", ", ".join(named("paper")))
 mnist = datasets.load("mnist")
 stream = datasets.split(mnist, seed=0).stream[:3000]
 X = mnist.features[stream]
@@ -370,10 +370,10 @@ print("saves and loads, accepts classes that come late")
 # %% [markdown]
 # ## 9.3 Into the comparison
 #
-# `METHODS` is a plain dict from a name to a function of (dataset_name, n_bits, random_state) that
-# makes a model with the settings for that data set. Write `make_ridge` for MNIST, with the features
-# that HMOH uses in the paper, `RBF(300, divisor=6)`, and ridge 1. The cell then adds it to
-# `METHODS`.
+# `METHODS` is a dict from a name to a `Method`, which is called with (dataset_name, n_bits,
+# random_state) and makes a model with the settings for that data set. A function will do too: write
+# `make_ridge` for MNIST, with the features that HMOH uses in the paper, `RBF(300, divisor=6)`, and
+# ridge 1. The cell then adds it to `METHODS`.
 #
 # (`protocol.compare` works in new processes, which import `baselines` again and do not know your
 # entry, so we call `protocol.run` in this process. To add your method permanently, put the class
@@ -428,7 +428,7 @@ assert other is not model and model.n_bits == 24 and other.n_bits == 16, (
 assert not hasattr(model, "n_seen_"), (
     "the model has already learned: return it untrained, the protocol trains it."
 )
-print("METHODS now has", len(METHODS), "entries; the last is", list(METHODS)[-1])
+print("the last entry of METHODS is", list(METHODS)[-1])
 
 # %% [markdown]
 # **Predict before you run.** The next cell runs the paper's protocol for HCOH (regression by
