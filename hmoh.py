@@ -51,7 +51,7 @@ __all__ = ["BLOCK_ROWS", "HMOH", "MOST_BALANCE", "Codebook", "CodebookHasher", "
 __all__ += ["OnlineHasher", "State", "check_choice", "check_features", "check_labels"]
 __all__ += ["check_number", "compiled", "hadamard"]
 
-TILE = 8  # bits learned together, so that a sample is read once for all of them; see `_dots`
+TILE = 8  # bits learned together, so that a sample is read once for all; `_dots` is made for 8
 MOST_BALANCE = 10.0  # cap of "balanced"; otherwise the first samples of a late class dominate
 # Larger features and weights are refused. A product of a row with hash functions that sum up T
 # samples is at most d T MOST_FEATURE^2 MOST_WEIGHT: float32 holds it until d T exceeds 1e14.
@@ -232,16 +232,13 @@ class Codebook:
         else:
             target = self._aligned[column]
         has_grown = self._first > 0
-        while has_grown and target.tobytes() in self._taken and not self._is_full:
+        n_codes = 1 << self.n_bits
+        while has_grown and target.tobytes() in self._taken and len(self._taken) < n_codes:
             # Signs under a new Wlsh are independent coins.
             target = _sign(self._rng.integers(2, size=self.n_bits))
         self.columns.append(column)
         self._taken.add(target.tobytes())
         return target
-
-    @property
-    def _is_full(self) -> bool:
-        return len(self._taken) == 2.0**self.n_bits
 
     def _far_from(self, given: np.ndarray) -> np.ndarray:
         """Return the random code whose nearest neighbour among the given ones is farthest.
@@ -578,6 +575,7 @@ class _Locks:
 
     def __init__(self):
         self.all = weakref.WeakValueDictionary()
+        self.forking = threading.Lock()  # of two threads that fork, one waits for the other
         self.held = []
         if hasattr(os, "register_at_fork"):
             os.register_at_fork(
@@ -590,14 +588,16 @@ class _Locks:
         return lock
 
     def hold(self) -> None:
-        locks = [lock for ref in self.all.valuerefs() if (lock := ref()) is not None]
-        for lock in locks:
-            lock.acquire()
-        self.held += locks
+        self.forking.acquire()
+        for ref in self.all.valuerefs():
+            if (lock := ref()) is not None:
+                lock.acquire()
+                self.held.append(lock)
 
     def release(self) -> None:
         while self.held:
             self.held.pop().release()
+        self.forking.release()
 
     def __reduce__(self):
         return _Locks, ()  # where this file was pasted into a notebook, joblib pickles its globals
@@ -867,9 +867,6 @@ class OnlineHasher:
         for part in copy.deepcopy(list(_named_maps(self.feature_map).values())):
             part.fit(self._features(state, X))  # by the maps before it
             state.maps.append(part)
-        self._begin(state, X)
-
-    def _begin(self, state: State, X: np.ndarray) -> None:
         Z = self._features(state, X)
         state.n_mapped = Z.shape[1]
         self._start(state, Z)
@@ -968,7 +965,9 @@ class OnlineHasher:
         path = os.path.realpath(os.fsdecode(path))  # of a link, the file that it leads to
         temporary = f"{path}.{os.getpid()}.{threading.get_ident()}.tmp"
         try:
-            mode = os.stat(path).st_mode if os.path.exists(path) else None
+            mode = None
+            with contextlib.suppress(FileNotFoundError):
+                mode = os.stat(path).st_mode
             if mode is not None and not stat.S_ISREG(mode):
                 raise OSError(errno.EINVAL, "it is no regular file")
             with open(temporary, "wb") as file:

@@ -474,19 +474,24 @@ def test_an_existing_file_keeps_its_mode_and_a_link_leads_to_the_file(tmp_path):
     assert link.is_symlink() and path.stat().st_mode & 0o777 == 0o600
     assert_same_state(model, HMOH.load(path))
     assert sorted(os.listdir(tmp_path)) == ["link.npz", "model.npz"]
+    path.unlink()
+    model.save(link)  # now it leads to a file that is not there yet
+    assert link.is_symlink() and path.is_file()
 
 
 @needs_posix
 def test_what_is_no_regular_file_is_not_replaced(tmp_path):
-    fifo, folder = tmp_path / "fifo", tmp_path / "folder"
+    fifo, folder, circle = (tmp_path / name for name in ("fifo", "folder", "circle"))
     os.mkfifo(fifo)
     folder.mkdir()
-    for path in (fifo, folder):
+    circle.symlink_to("circle")
+    for path in (fifo, folder, circle):
         with pytest.raises(OSError) as caught:
             HMOH(8).fit(*stream()).save(path)
-        assert_helpful(caught.value, str(path), "regular file")
-    assert fifo.is_fifo() and folder.is_dir()
-    assert len(os.listdir(tmp_path)) == 2
+        reason = "symbolic link" if path == circle else "regular file"
+        assert_helpful(caught.value, str(path), reason)
+    assert fifo.is_fifo() and folder.is_dir() and circle.is_symlink()
+    assert len(os.listdir(tmp_path)) == 3
 
 
 @needs_posix
