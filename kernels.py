@@ -180,7 +180,7 @@ def check_choice(value, name: str, choices: tuple) -> None:
         raise ValueError(f"{name}={value!r} is unknown; pass one of {choices}.")
 
 
-def as_array(values, name: str) -> np.ndarray:
+def _as_array(values, name: str) -> np.ndarray:
     """Return values as an array, unless a mask would be lost or numpy cannot read a tensor."""
     if np.ma.is_masked(values):
         raise TypeError(f"{name} has masked entries; drop or fill them: {name}.filled(0).")
@@ -193,7 +193,7 @@ def as_array(values, name: str) -> np.ndarray:
 
 def check_features(X, n_features: int | None = None) -> np.ndarray:
     """Return X as a finite (n, n_features) float32 array in C order, not copied if it is one."""
-    given = as_array(X, "X")
+    given = _as_array(X, "X")
     if given.dtype.kind not in "buif":
         raise TypeError(f"X has dtype {given.dtype}; pass X.astype(np.float32) or X.toarray().")
     if given.ndim != 2 or given.size == 0 or n_features not in (None, given.shape[1]):

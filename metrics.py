@@ -860,7 +860,7 @@ def pack(codes: np.ndarray, bitorder: str = "little") -> np.ndarray:
     >>> pack([[-1.0, 1.0, 1.0]])
     array([[6]], dtype=uint8)
     """
-    codes = as_array(codes, "codes")
+    codes = _as_array(codes, "codes")
     if codes.ndim != 2 or codes.size == 0 or codes.dtype.kind not in "buif":
         need = "pass a matrix of numbers with one code in each row"
         raise ValueError(f"codes is {codes.dtype} of shape {codes.shape}; {need}.")
@@ -893,7 +893,7 @@ def check_choice(value, name: str, choices: tuple) -> None:
         raise ValueError(f"{name}={value!r} is unknown; pass {', '.join(some)} or {last}.")
 
 
-def as_array(values, name: str) -> np.ndarray:
+def _as_array(values, name: str) -> np.ndarray:
     """Return values as an array, unless a mask would be lost or numpy cannot read a tensor."""
     if np.ma.is_masked(values):
         raise TypeError(f"{name} has masked entries; drop them, or pass {name}.filled(...).")
@@ -906,7 +906,7 @@ def as_array(values, name: str) -> np.ndarray:
 
 def _check_codes(codes, name):
     """Return packed codes as an array (n, n_bytes) of uint8."""
-    codes = as_array(codes, name)
+    codes = _as_array(codes, name)
     if codes.ndim != 2 or codes.size == 0:
         need = "pass a 2-D array with one code in each row, of at least one byte"
         raise ValueError(f"{name} has shape {codes.shape}; {need}.")
@@ -950,7 +950,7 @@ def _check_n_bits(queries, database, n_bits, has_labels):
 def _check_labels(labels, n_rows, name):
     """Return a label for each row as int64 or str (n,), or a matrix (n, L) of bool."""
     try:
-        labels = as_array(labels, name)
+        labels = _as_array(labels, name)
     except ValueError as error:
         need = "pass one label for each code, or a matrix of 0 and 1 with one column for each"
         raise ValueError(f"{name} has rows of different lengths ({error}); {need}.") from None
@@ -1005,7 +1005,7 @@ def _label_words(query_labels, db_labels, n_queries, n_items):
 def _check_pairs(queries, items, grades, n_queries, n_items):
     """Return judged pairs as (3, n_pairs) int64."""
     limits = {"queries": n_queries, "items": n_items, "grades": np.inf}
-    pairs = [as_array(*given) for given in zip((queries, items, grades), limits, strict=True)]
+    pairs = [_as_array(*given) for given in zip((queries, items, grades), limits, strict=True)]
     for values, (name, n) in zip(pairs, limits.items(), strict=True):
         need = f"pass whole numbers from 0, below {n}, one for each pair"
         if values.dtype.kind not in "ui" or values.shape != (pairs[0].size,):
