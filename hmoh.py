@@ -253,20 +253,21 @@ class Codebook:
         return codes[order[0]]
 
     def _vote(self, labels: tuple[int, ...]) -> np.ndarray:
-        """Return the majority of the labels' columns, aligned.
-
-        Ties are set at random so that the code is as balanced as possible.
-        """
+        """Return the majority of the labels' columns, aligned."""
         if self._lsh is None:
             votes = self.table[list(labels), : self.n_bits].sum(axis=0)
         else:
             votes = hadamard(self.order, [self.columns[j] for j in labels]).sum(axis=1, dtype=float)
+        majority = self._majority(votes, labels)
+        return majority if self._lsh is None else _sign(majority @ self._lsh)
+
+    def _majority(self, votes: np.ndarray, labels: tuple[int, ...]) -> np.ndarray:
+        """Return the signs of votes. Ties are set at random, so that the code is most balanced."""
         rng = np.random.default_rng([self.seed, *labels])
         tied = rng.permutation(np.flatnonzero(votes == 0))
         n_plus = np.clip(len(votes) // 2 - np.count_nonzero(votes > 0), 0, len(tied))
         votes[tied[:n_plus]] = 1
-        majority = _sign(votes)
-        return majority if self._lsh is None else _sign(majority @ self._lsh)
+        return _sign(votes)
 
 
 # ---- the perceptron (Sec. 3.3, 3.5 and 3.7) ------------------------------------------------------

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hmoh import HMOH, Codebook, hadamard
+from hmoh import HMOH, Codebook
 
 __all__ = ["PublishedHMOH"]
 
@@ -14,8 +14,8 @@ __all__ = ["PublishedHMOH"]
 class _PublishedCodebook(Codebook):
     """A codebook whose targets of label sets are those of the published program."""
 
-    def _vote(self, labels: tuple[int, ...]) -> np.ndarray:
-        votes = np.sign(hadamard(self.order, [self.columns[j] for j in labels]).sum(axis=1))
+    def _majority(self, votes: np.ndarray, labels: tuple[int, ...]) -> np.ndarray:
+        votes = np.sign(votes)
         tied = votes == 0
         lead = votes.sum()
         if lead:
@@ -25,8 +25,7 @@ class _PublishedCodebook(Codebook):
         elif tied.any():
             votes[:] = -1
             votes[: (tied.sum() + 1) // 2] = 1
-        aligned = votes if self._lsh is None else votes @ self._lsh
-        return np.where(aligned > 0, 1, -1).astype(np.int8)
+        return votes.astype(np.int8)
 
 
 @dataclass(eq=False)
