@@ -36,8 +36,8 @@ from hmoh import HMOH, CodebookHasher, NotFittedError
 from ridge import HadamardRidge
 
 pytestmark = pytest.mark.machine
-CLASSES = [getattr(baselines, name) for name in baselines.__all__] + [HMOH, HadamardRidge]
-METHODS = {m.__name__: m for m in CLASSES if isinstance(m, type)}
+METHODS = {m.make.__name__: m.make for m in baselines.METHODS.values()}
+METHODS["PublishedHMOH"] = baselines.PublishedHMOH
 # So that few rows are enough to begin with.
 SMALL = {
     "OKH": {"n_anchors": 12},
