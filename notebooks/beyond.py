@@ -45,9 +45,10 @@ from study.features import prepare
 from study.keep import code_version, run_key, write_atomically
 from study.profile import by_profile
 from study.scores import headline, mean_ap
+from study.select import values
 
-__all__ = ["CANDIDATES", "Recipe", "choose", "chosen_without", "compare", "cosine_search"]
-__all__ += ["fit_rivals", "itq", "recipes"]
+__all__ = ["CANDIDATES", "Recipe", "by_case", "choose", "chosen_without", "compare"]
+__all__ += ["cosine_search", "fit_rivals", "itq", "recipes"]
 
 LEARNERS: dict[str, type[OnlineHasher]] = {"HMOH": HMOH, "HadamardRidge": HadamardRidge}
 N_QUERIES = 1000  # of a held-out trial, at most
@@ -206,6 +207,22 @@ def choose(
     return dict(sorted(scores.items(), key=lambda item: -item[1]))
 
 
+def by_case(records: list[dict], metric: str, rows: str = "n_bits") -> dict[tuple, np.ndarray]:
+    """Return a matrix by (data set, label): a row for each value of a field, a column per seed.
+
+    All cases need the same values of the field, which are in ascending order, and the same number
+    of seeds.
+    """
+    cases = dict.fromkeys((record["dataset"], record["label"]) for record in records)
+    in_order = sorted({record[rows] for record in records})
+    matrices = {}
+    for dataset, label in cases:
+        own = {"dataset": dataset, "label": label}
+        lines = [values(records, metric, **own, **{rows: row}) for row in in_order]
+        matrices[dataset, label] = np.array(lines)
+    return matrices
+
+
 def chosen_without(
     scores: Mapping[tuple[str, str], np.ndarray], dataset: str, baseline: str
 ) -> str:
@@ -214,7 +231,7 @@ def chosen_without(
     Parameters
     ----------
     scores : dict
-        By data set and label, such as `select.by_case` returns.
+        By data set and label, such as `by_case` returns.
     dataset : str
         The data set that has no part in the choice.
     baseline : str

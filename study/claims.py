@@ -1,4 +1,4 @@
-"""The claims of the paper (Sec. 3 and 4), each with a verdict computed from measurements.
+"""Is it as the paper says? Its claims (Sec. 3 and 4), each with a verdict computed from runs.
 
 data/paper_claims.json lists the claims: what the paper says and where, the number it prints, and
 how to measure it: from records of `protocol.run` ("measure", see measures.py) or in a notebook
@@ -25,38 +25,23 @@ from __future__ import annotations
 
 import json
 import math
-import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from functools import cache
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from study import datasets, originals
-from study.measures import PAPER_METHODS, Missing, Sample, agrees, from_records
-from study.statistics import MARGIN, Judgement, interval, judge_order, judge_value
+from study import datasets, originals, profile
+from study.datasets import BENCHMARKS
+from study.measures import Missing, Sample, agrees, from_records
+from study.select import paper_results
+from study.statistics import Judgement, interval, judge_order, judge_value, margin_of
 
-__all__ = [
-    "PAPER_METHODS",
-    "TABLES",
-    "VERDICTS",
-    "Claim",
-    "Exact",
-    "Sample",
-    "all_specs",
-    "blank",
-    "cells",
-    "judge",
-    "judge_sample",
-    "profile",
-    "specs",
-]
+__all__ = ["CLAIMS", "VERDICTS", "Claim", "Exact", "Sample", "all_specs", "cells"]
+__all__ += ["judge", "judge_sample", "specs"]
 
-ROOT = Path(__file__).parents[1]
-CLAIMS = ROOT / "data" / "paper_claims.json"
-PRINTED = ROOT / "data" / "paper_results.json"
+CLAIMS = Path(__file__).parents[1] / "data" / "paper_claims.json"
 
 
 class Verdict(NamedTuple):
@@ -83,13 +68,7 @@ VERDICTS = {
 GOOD = ("right", "supported", "reproduced")
 BAD = ("wrong", "contradicted", "different")
 
-# The tables of accuracy by role, and the notebook that measures each.
-TABLES = {
-    "cifar10": (2, "04_cifar10"),
-    "places205": (3, "05_places205"),
-    "mnist": (4, "03_mnist"),
-    "nuswide": (5, "06_nuswide"),
-}
+# The table of the numbers of queries on Places205, and the notebook that measures it.
 QUERIES_TABLE = (6, "10_query_variation")
 
 
@@ -109,60 +88,61 @@ class Exact:
     why: str = ""
 
 
+NOTHING = Judgement("", math.nan, math.nan, math.nan, n=0, p=math.nan)
+
+
+def _of_entry(name: str, default: Any = None) -> property:
+    return property(lambda claim: claim.spec.get(name, default))
+
+
 @dataclass(frozen=True)
 class Claim:
     """A claim of the paper with its verdict.
 
     Attributes
     ----------
-    id, section, role, notebook, kind, claim, printed, headline, by_construction
-        As in data/paper_claims.json. The kind of a cell of a table is "cell".
-    data : str
-        Name of the data set that was measured, "theory", or "" if nothing was measured.
+    spec : dict
+        Its entry in data/paper_claims.json, whose fields are attributes too. The kind of a cell of
+        a table is "cell".
     verdict : str
         One of `VERDICTS`.
     why : str
         One line that tells a reader what decided the verdict.
-    estimate, low, high, n, p, sd
-        As in `statistics.Judgement`, as described; nan if nothing was measured.
-    as_published : str or None
-        The verdict with what the published code computes; None if that was not run, or if the
-        published program cannot be read.
-    published_estimate, published_sd : float
-        Mean and standard deviation as published; nan if `as_published` is None.
-    tables_agree : bool or None
-        Whether the paper's own tables say the same; None if they do not have it.
-    stand_in : bool
-        Whether the data stand in for the paper's. The verdict is then "not testable here".
+    data : str
+        Name of the data set that was measured, "theory", or "" if nothing was measured.
+    described : Judgement
+        What the rule says of the measurements as described.
+    published : Judgement
+        The same with what the published code computes. Its verdict is "" if that was not run, or
+        if the published program cannot be read.
     there : str or None
         For a claim that is not testable here: the verdict that the stand-in or the quick profile
         would give, or None if there is no value.
     """
 
-    id: str
-    section: str
-    role: str | None
-    notebook: str
-    kind: str
-    claim: str
-    printed: float | None
-    headline: bool = False
-    by_construction: bool = False
-    data: str = ""
+    spec: dict
     verdict: str = "not run here"
     why: str = ""
-    estimate: float = math.nan
-    low: float = math.nan
-    high: float = math.nan
-    n: int = 0
-    p: float = math.nan
-    sd: float = math.nan
-    as_published: str | None = None
-    published_estimate: float = math.nan
-    published_sd: float = math.nan
-    tables_agree: bool | None = None
-    stand_in: bool = False
+    data: str = ""
+    described: Judgement = NOTHING
+    published: Judgement = NOTHING
     there: str | None = None
+
+    id, section, role, notebook = map(_of_entry, ("id", "section", "role", "notebook"))
+    kind, claim, printed = map(_of_entry, ("kind", "claim", "printed"))
+    headline, by_construction = (_of_entry(name, False) for name in ("headline", "by_construction"))
+
+    @property
+    def stand_in(self) -> bool:
+        """Whether the data stand in for the paper's. The verdict is then "not testable here"."""
+        if self.data.startswith("random features") or self.kind == "time":
+            return False
+        return self.data != "" and self.role not in (None, self.data)
+
+    @property
+    def tables_agree(self) -> bool | None:
+        """Whether the paper's own tables say the same; None if they do not have it."""
+        return None if self.kind == "cell" else agrees(self.spec)
 
 
 def specs(notebook: str | None = None) -> dict[str, dict]:
@@ -180,11 +160,6 @@ def specs(notebook: str | None = None) -> dict[str, dict]:
             "pass its name without .ipynb, like '03_mnist'."
         )
     return found
-
-
-@cache
-def _printed() -> dict:
-    return json.loads(PRINTED.read_text(encoding="utf-8"))
 
 
 # ---- judging -------------------------------------------------------------------------
@@ -219,8 +194,8 @@ def judge(
         try:
             claims.append(_measured_claim(spec, records, by_hand))
         except Missing as missing:
-            if profile() == "quick" and "measure" in spec:
-                claims.append(_not_measured(spec, f"quick profile: {missing}"))
+            if profile.PROFILE == "quick" and "measure" in spec:
+                claims.append(Claim(spec, "not testable here", f"quick profile: {missing}"))
             else:
                 errors.append(f"{name}: {missing}")
     if errors:
@@ -245,35 +220,37 @@ def cells(role: str, records: Sequence[dict], table: int | None = None) -> list[
         try:
             claims.append(_settle(spec, from_records(spec, records)))
         except Missing as missing:
-            claims.append(_not_measured(spec, str(missing)))
+            claims.append(Claim(spec, "not testable here", str(missing)))
     return claims
 
 
 def _cell_specs(role: str, table: int | None = None) -> dict[str, dict]:
     """Return id -> entry of every cell of a table, of the form of data/paper_claims.json."""
-    number, notebook = QUERIES_TABLE if table == QUERIES_TABLE[0] else TABLES[role]
-    common = {"section": f"Table {number}", "role": role, "notebook": notebook}
-    common |= {"kind": "cell", "unit": "precision", "margin": MARGIN}
-    found = {}
+    benchmark = BENCHMARKS[role]
+    number, notebook = benchmark.table, benchmark.notebook
     if table == QUERIES_TABLE[0]:
-        for n, row in _printed()["variation_places205_32bit_mAP@1000"].items():
+        number, notebook = QUERIES_TABLE
+    common = {"section": f"Table {number}", "role": role, "notebook": notebook, "kind": "cell"}
+    found = {}
+
+    def add(name: str, words: str, printed: float, metric: str, method: str, **more) -> None:
+        measure = {"is": "value", "metric": metric, "method": method, **more}
+        own = {"id": f"table{number}-{name}", "claim": f"{method}, {words}."}
+        unit = "mAP" if metric.startswith("mAP") else "precision"
+        found[own["id"]] = common | own | {"printed": printed, "unit": unit, "measure": measure}
+
+    if table == QUERIES_TABLE[0]:
+        for n, row in paper_results()["variation_places205_32bit_mAP@1000"].items():
             for method, (printed, _) in row.items():
-                name = f"table6-{n}-{method}"
-                words = f"{method}, 32 bits, {n} queries per class: mAP@1000."
-                measure = {"is": "value", "metric": "mAP", "method": method}
-                measure |= {"bits": 32, "queries": int(n) * 205}
-                found[name] = common | {"id": name, "claim": words}
-                found[name] |= {"printed": printed, "measure": measure}
+                words = f"32 bits, {n} queries per class: mAP@1000"
+                more = {"bits": 32, "queries": int(n) * 205}
+                add(f"{n}-{method}", words, printed, "mAP", method, **more)
         return found
-    for method, metrics in _printed()["results"][role].items():
+    for method, metrics in paper_results()["results"][role].items():
         for metric, by_length in metrics.items():
             for n_bits, printed in by_length.items():
-                name = f"table{number}-{metric}-{method}-{n_bits}"
-                words = f"{method}, {n_bits} bits: {metric}."
-                measure = {"is": "value", "metric": metric, "method": method}
-                measure["bits"] = int(n_bits)
-                found[name] = common | {"id": name, "claim": words}
-                found[name] |= {"printed": printed, "measure": measure}
+                name = f"{metric}-{method}-{n_bits}"
+                add(name, f"{n_bits} bits: {metric}", printed, metric, method, bits=int(n_bits))
     return found
 
 
@@ -281,7 +258,7 @@ def _measured_claim(spec: dict, records: Sequence[dict], by_hand: Mapping) -> Cl
     """Return a claim with its verdict; `Missing` is raised if it was not measured."""
     name = spec["id"]
     if "untestable" in spec:
-        return _not_measured(spec, spec["untestable"])
+        return Claim(spec, "not testable here", spec["untestable"])
     if "measure" in spec:
         return _settle(spec, from_records(spec, records))
     if name not in by_hand:
@@ -300,25 +277,10 @@ def _measured_claim(spec: dict, records: Sequence[dict], by_hand: Mapping) -> Cl
     return _settle(spec, measured)
 
 
-def _fields(spec: dict) -> dict:
-    """Return what a claim takes over from its entry, and what the tables say."""
-    names = ("id", "section", "role", "notebook", "kind", "claim", "printed")
-    fields = {name: spec[name] for name in names}
-    fields["headline"] = spec.get("headline", False)
-    fields["by_construction"] = spec.get("by_construction", False)
-    if spec["kind"] != "cell":
-        fields["tables_agree"] = agrees(spec, _printed())
-    return fields
-
-
-def _not_measured(spec: dict, why: str) -> Claim:
-    return Claim(**_fields(spec), verdict="not testable here", why=why)
-
-
 def _settle_exact(spec: dict, exact: Exact) -> Claim:
     value = exact.value
     why = exact.why
-    estimate = math.nan
+    described = NOTHING
     if isinstance(value, (bool, np.bool_)):
         is_right = bool(value)
     elif spec["printed"] is None:
@@ -326,14 +288,8 @@ def _settle_exact(spec: dict, exact: Exact) -> Claim:
     else:
         is_right = abs(value - spec["printed"]) <= 1e-9
         why = f"{why} {value:g}, printed {spec['printed']:g}".strip()
-        estimate = float(value)
-    return Claim(
-        **_fields(spec),
-        data="theory",
-        verdict="right" if is_right else "wrong",
-        why=why,
-        estimate=estimate,
-    )
+        described = replace(NOTHING, estimate=float(value))
+    return Claim(spec, "right" if is_right else "wrong", why, "theory", described)
 
 
 def _report_time(spec: dict, sample: Sample) -> Claim:
@@ -344,7 +300,7 @@ def _report_time(spec: dict, sample: Sample) -> Claim:
     why = f"{sample.why} {_times(sample.values)}".strip()
     if sample.published is not None:
         why += f"; as published {_times(sample.published)}"
-    return Claim(**_fields(spec), data=sample.data, verdict="reported", why=why)
+    return Claim(spec, "reported", why, sample.data)
 
 
 def _times(values) -> str:
@@ -362,7 +318,7 @@ def _times(values) -> str:
 def judge_sample(spec: dict, values) -> Judgement:
     """Return what a sample shows about a claim."""
     if spec["kind"] != "order":
-        return judge_value(values, spec["printed"], spec["margin"])
+        return judge_value(values, spec["printed"], margin_of(spec["unit"], spec["printed"]))
     if not isinstance(values, list) or not isinstance(values[0], Mapping):
         values = [values if isinstance(values, Mapping) else {"": values}]
     measure = spec.get("measure", {})
@@ -374,49 +330,30 @@ def _settle(spec: dict, sample: Sample) -> Claim:
     described = judge_sample(spec, sample.values)
     verdict = described.verdict
     why = _words(spec, described, sample)
-    as_published = None
-    fields = _fields(spec) | {"data": sample.data}
+    published = NOTHING
     if sample.published is not None:
         published = judge_sample(spec, sample.published)
-        as_published = published.verdict
-        fields |= {"published_estimate": published.estimate, "published_sd": published.sd}
-        why += f"; as published: {as_published}, {_numbers(published)}"
-        if verdict in BAD and as_published in GOOD:
+        why += f"; as published: {published.verdict}, {_numbers(published)}"
+        if verdict in BAD and published.verdict in GOOD:
             verdict = "artefact"
             # Of an order, the methods of the case that decides.
             named = [f for f in sample.faults if f.partition(":")[0] in described.case.split()]
             why += f" ({'; '.join(named or sample.faults)})"
-    fields["as_published"] = as_published
-    numbers = ("estimate", "low", "high", "n", "p", "sd")
-    fields |= {name: getattr(described, name) for name in numbers}
-
-    stand_in = _is_stand_in(spec["role"], sample.data)
-    small = profile() == "quick" and spec["role"] is not None
-    if not stand_in and not small:
-        return Claim(**fields, verdict=verdict, why=why)
-    source = f"STAND-IN {sample.data}" if stand_in else "quick profile"
-    has_value = described.n > 0
-    if has_value:
+    claim = Claim(spec, verdict, why, sample.data, described, published)
+    if not claim.stand_in and (profile.PROFILE == "paper" or claim.role is None):
+        return claim
+    source = f"STAND-IN {sample.data}" if claim.stand_in else "quick profile"
+    there = None
+    if described.n > 0:
         why = f"{verdict} there, {why}"
-    return Claim(
-        **fields,
-        verdict="not testable here",
-        why=f"{source}: {why}",
-        stand_in=stand_in,
-        there=verdict if has_value else None,
-    )
+        there = verdict
+    return replace(claim, verdict="not testable here", why=f"{source}: {why}", there=there)
 
 
 def _is_data(name: str) -> bool:
     """Tell whether this names a data set, or random features of the paper's shape."""
     is_data_set = name in datasets.SHIPPED or name in originals.ORIGINALS
     return is_data_set or name.startswith("random features")
-
-
-def _is_stand_in(role: str | None, data: str) -> bool:
-    """Tell whether data are a data set other than the one that the claim is about."""
-    is_random = data.startswith("random features")
-    return role not in (None, data) and not is_random
 
 
 def _words(spec: dict, judged: Judgement, sample: Sample) -> str:
@@ -430,7 +367,8 @@ def _words(spec: dict, judged: Judgement, sample: Sample) -> str:
     samples = f"{judged.n} seeds" if judged.n > 1 else "one seed"
     parts.append(f" {_numbers(judged)} of {samples}")
     if spec["printed"] is not None:
-        parts.append(f", printed {spec['printed']:g} within {spec['margin']:.3g}")
+        margin = margin_of(spec["unit"], spec["printed"])
+        parts.append(f", printed {spec['printed']:g} within {margin:.3g}")
     if judged.reason:
         parts.append(f", {judged.reason}")
     return "".join(parts).strip()
@@ -442,19 +380,9 @@ def _numbers(judged: Judgement) -> str:
     return f"{judged.estimate:.3f} [{judged.low:.3f}, {judged.high:.3f}]"
 
 
-def profile() -> str:
-    """Return the profile of this session, "paper" or "quick"."""
-    return os.environ.get("HMOH_PROFILE", "paper")
-
-
 def all_specs() -> dict[str, dict]:
     """Return the entries of all claims, those of the tables' cells last."""
     found = specs()
-    for role in TABLES:
-        found |= _cell_specs(role)
+    for benchmark in sorted(BENCHMARKS.values(), key=lambda known: known.table):
+        found |= _cell_specs(benchmark.name)
     return found | _cell_specs("places205", QUERIES_TABLE[0])
-
-
-def blank(spec: dict) -> Claim:
-    """Return the claim of an entry that has not been measured."""
-    return Claim(**_fields(spec), why=f"run notebooks/{spec['notebook']}.ipynb")

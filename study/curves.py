@@ -9,7 +9,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from study.select import mean_and_interval
+from study.statistics import mean_and_interval
 from study.style import (
     GREY,
     Records,

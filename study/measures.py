@@ -1,4 +1,4 @@
-"""Measure a claim of the paper from records of `protocol.run`.
+"""What do the runs say about a claim of the paper? Its sample, from records of `protocol.run`.
 
 "measure" in the claim's entry of data/paper_claims.json has one of the kinds below. "mAP" is
 mAP@1000 on Places205, as in the paper's tables.
@@ -25,29 +25,19 @@ from itertools import chain, pairwise
 import numpy as np
 
 from baselines import PUBLISHED_FAULTS
-from study.scores import headline
+from study.select import PAPER_METHODS, printed_records, samples
 
-__all__ = [
-    "EVALUATION_FAULTS",
-    "PAPER_METHODS",
-    "Missing",
-    "Sample",
-    "agrees",
-    "from_records",
-    "order_cases",
-]
+__all__ = ["EVALUATION_FAULTS", "Missing", "Sample", "agrees", "from_records", "order_cases"]
 
-# The methods of the paper's tables.
-PAPER_METHODS = ["OKH", "SketchHash", "AdaptHash", "OSH",
-                 "MIHash", "BSODH", "HCOH", "HMOH"]  # fmt: skip
 # What the published evaluation does, by the change in "published" of a claim.
 EVALUATION_FAULTS = {
     "mAP int8": "similarities are cast to int8, which saturates above 127 "
     "(lmbxmu/mycode, ONLINE_HASHING_UTILS/evaluate.m, lines 97 to 106)",
 }
-# Half a unit of the last digit: of the paper's tables, and of the gains in its text.
-ROUNDING = 0.0005
-GAIN_ROUNDING = 0.000005
+# Half a unit of the last digit: of the paper's tables, and of the gains in its text. The paper
+# computed its gains from the rounded values of its tables, and most agree to the last digit, so the
+# rounding of the tables excuses none.
+ROUNDING = {"value": 0.0005, "gain": 0.000005}
 
 
 @dataclass(frozen=True)
@@ -89,39 +79,36 @@ class _Runs:
     """The records for one claim: of one data set and split, with the paper's settings."""
 
     def __init__(self, spec: dict, records: Iterable[dict], published: bool = False):
-        self.role = spec["role"]
         measure = spec["measure"]
-        split = measure.get("split", "paper")
-        plain = [r for r in records if r["role"] == self.role and not r["params"]]
+        plain = [r for r in records if r["role"] == spec["role"] and not r["params"]]
         if not plain:
-            raise Missing(f"no records of {self.role} with the paper's settings")
+            raise Missing(f"no records of {spec['role']} with the paper's settings")
         # The paper's own data are preferred to a stand-in.
         first = min(plain, key=lambda r: r["stand_in_for"] is not None)
         self.data = first["dataset"]
-        own = [r for r in plain if r["dataset"] == self.data and r["split"] == split]
+        same = {"dataset": self.data, "split": measure.get("split", "paper")}
         if "queries" in measure:
-            own = [r for r in own if r["n_queries"] == measure["queries"]]
-        self.records = own
+            same["n_queries"] = measure["queries"]
+        self.records = [r for r in plain if all(r.get(name) == same[name] for name in same)]
         self.published = published
         # The methods, among those asked for, that ran as published.
         self.used = set()
 
     def values(self, name: str, n_bits: int, metric: str) -> dict[int, float]:
-        """Return seed -> the value."""
+        """Return seed -> the value. Not all seeds have curves."""
         method, _, share = name.partition("@")
-        if metric == "mAP":
-            metric = headline(self.role)
-        field = "stream" if share else metric
         # A method without a published reading is taken as described.
         as_published = self.published and method in PUBLISHED_FAULTS
-        found = self._find(method, n_bits, field, as_published)
+        fields = {"method": method, "n_bits": n_bits, "published": as_published}
+        own = f"stream@{share}" if share else {"mAP": "headline"}.get(metric, metric)
+        found = samples(self.records, own, **fields)
         if not found:
             needed = "checkpoints" if share else repr(metric)
             how = " as published" if as_published else ""
             raise Missing(f"no record of {method}{how} at {n_bits} bits with {needed}")
         if as_published:
             self.used.add(method)
-        return {seed: _read(record, metric, share) for seed, record in found.items()}
+        return found[()]
 
     def lacks(self, name: str, n_bits: int) -> bool:
         """Tell whether other methods have records of this length, but this one only of others.
@@ -132,60 +119,6 @@ class _Runs:
         methods = {r["method"] for r in self.records if r["n_bits"] == n_bits}
         known = {r["method"] for r in self.records}
         return bool(methods) and method in known - methods
-
-    def _find(self, method: str, n_bits: int, field: str, published: bool) -> dict:
-        """Return seed -> record, of those that have a field. Not all seeds have curves."""
-        found = {}
-        for record in self.records:
-            place = record["method"], record["n_bits"], record["published"]
-            if place != (method, n_bits, published) or field not in record:
-                continue
-            if found.setdefault(record["seed"], record) is not record:
-                raise ValueError(
-                    f"two records of {method} at {n_bits} bits have seed {record['seed']}; "
-                    "pass each once."
-                )
-        return found
-
-
-class _Printed:
-    """The paper's own tables, in place of records: one seed, no curves."""
-
-    used = frozenset()
-    data = "the paper's tables"
-
-    def lacks(self, name: str, n_bits: int) -> bool:
-        return False
-
-    def __init__(self, role: str, tables: dict):
-        self.role = role
-        self.tables = tables
-
-    def values(self, name: str, n_bits: int, metric: str) -> dict[int, float]:
-        if metric == "mAP":
-            metric = headline(self.role)
-        if metric == "train_seconds" and n_bits == 32:
-            times = self.tables["training_seconds_32bit"]
-            found = times.get(name, {}).get(self.role)
-        else:
-            of_method = self.tables["results"][self.role].get(name, {})
-            found = of_method.get(metric, {}).get(str(n_bits))
-        if found is None:
-            raise Missing(f"the tables have no {metric} of {name} at {n_bits} bits")
-        return {0: float(found)}
-
-
-def _read(record: dict, metric: str, share: str) -> float:
-    """Return the value of a metric in a record, nan if the method cannot encode yet.
-
-    ``share`` of the stream, if not "", selects the value at the nearest checkpoint.
-    """
-    value = record.get(metric)
-    if share:
-        wanted = float(share) * record["n_stream"]
-        nearest = np.argmin(np.abs(np.array(record["samples"]) - wanted))
-        value = record["stream"][nearest]
-    return np.nan if value is None else float(value)
 
 
 def _paired(a: dict[int, float], b: dict[int, float]) -> dict[int, tuple[float, float]]:
@@ -364,42 +297,23 @@ def _why(measure: dict, values) -> str:
     return ""
 
 
-def agrees(spec: dict, tables: dict) -> bool | None:
+def agrees(spec: dict) -> bool | None:
     """Tell whether the paper's own tables say what a claim says; None if they do not have it.
 
-    Parameters
-    ----------
-    spec : dict
-        An entry of data/paper_claims.json. "table" of an entry that is measured by hand, or else
-        "measure", says what to look up.
-    tables : dict
-        data/paper_results.json.
+    "table" of an entry that is measured by hand, or else "measure", says what to look up.
     """
     measure = spec.get("table", spec.get("measure"))
     if measure is None or spec["role"] is None or "split" in measure:
         return None
-    runs = _Printed(spec["role"], tables)
     kind = measure["is"]
     try:
-        if kind == "gain":
-            return _gain_agrees(measure, runs, spec["printed"])
-        if kind == "value":
-            difference = _value(measure, runs)[0] - spec["printed"]
-            return bool(abs(difference) <= ROUNDING + 1e-9)
-        groups = KINDS[kind](measure, runs)
+        runs = _Runs(spec | {"measure": measure}, printed_records(spec["role"]).values())
+        found = KINDS[kind](measure, runs)
     except Missing:
         return None
+    if kind in ROUNDING:
+        return bool(abs(found[0] - spec["printed"]) <= ROUNDING[kind] + 1e-9)
     slack = measure.get("slack", 0)
-    holds = [all(gap[0] > -slack for gap in group.values()) for group in groups]
-    needed = len(groups) // 2 + 1 if measure.get("most") else len(groups)
+    holds = [all(gap[0] > -slack for gap in group.values()) for group in found]
+    needed = len(found) // 2 + 1 if measure.get("most") else len(found)
     return sum(holds) >= needed
-
-
-def _gain_agrees(measure: dict, runs: _Printed, printed: float) -> bool:
-    """Tell whether a printed gain is that of the tables.
-
-    The paper computed its gains from the rounded values of its tables: most of them agree to the
-    last digit. So those that do not are not excused by the rounding of the tables.
-    """
-    difference = _gain(measure, runs)[0] - printed
-    return bool(abs(difference) <= GAIN_ROUNDING + 1e-9)

@@ -15,7 +15,7 @@ from matplotlib.layout_engine import PlaceHolderLayoutEngine
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch, Rectangle
 
-from study.select import mean_and_interval
+from study.statistics import mean_and_interval
 from study.style import COLORS, MARKERS, WIDTH, label_ends, legend, panels
 
 __all__ = [

@@ -40,7 +40,8 @@ from study.pictures import (
     two_values,
 )
 from study.scores import headline
-from study.select import mean_and_interval, paper_value
+from study.select import paper_value
+from study.statistics import mean_and_interval
 from study.style import (
     COLORS,
     GREY,

@@ -1,8 +1,7 @@
-"""Keep judged claims, count them and show them: as tables in notebooks, and on the scorecard."""
+"""How many claims hold? Keep judged claims, count them, and show them, in notebooks and in all."""
 
 from __future__ import annotations
 
-import hashlib
 import html
 import json
 import math
@@ -13,18 +12,11 @@ from typing import NamedTuple
 
 from scipy.stats import false_discovery_control
 
-from study import datasets, originals
-from study.claims import (
-    PAPER_METHODS,
-    VERDICTS,
-    Claim,
-    all_specs,
-    blank,
-    profile,
-    specs,
-)
+from study import datasets, originals, profile
+from study.claims import VERDICTS, Claim, all_specs
 from study.keep import write_atomically
-from study.statistics import RULE_VERSION, expected_verdicts, judge_summary
+from study.select import PAPER_METHODS
+from study.statistics import RULE_VERSION, Judgement, expected_verdicts, judge_summary, margin_of
 from study.tables import Table, number
 
 __all__ = [
@@ -48,13 +40,10 @@ LEFT = 'style="text-align:left;vertical-align:top"'
 # ---- keeping -------------------------------------------------------------------------
 
 
-def _digest(spec: dict, data: str) -> str:
-    """Return a text that changes with the entry of a claim, the data it rests on, or the rule."""
-    fingerprint = ""
-    if data in datasets.SHIPPED or data in originals.ORIGINALS:
-        fingerprint = datasets.fingerprint(data)
-    text = json.dumps([spec, fingerprint, RULE_VERSION], sort_keys=True)
-    return hashlib.sha256(text.encode()).hexdigest()
+def _basis(data: str) -> dict:
+    """Return what a verdict rests on beside its entry: the rule, and the version of the data."""
+    is_data_set = data in datasets.SHIPPED or data in originals.ORIGINALS
+    return {"rule": RULE_VERSION, "version": datasets.fingerprint(data) if is_data_set else ""}
 
 
 def keep(claims: Sequence[Claim]) -> None:
@@ -62,14 +51,11 @@ def keep(claims: Sequence[Claim]) -> None:
 
     They replace the claims and cells that were kept for the same notebook before.
     """
-    listed = all_specs()
     rows = {}
     for claim in claims:
-        row = asdict(claim)
-        row["digest"] = _digest(listed[claim.id], claim.data)
-        rows.setdefault(claim.notebook, []).append(row)
+        rows.setdefault(claim.notebook, []).append(asdict(claim) | _basis(claim.data))
     for notebook, own in rows.items():
-        path = KEPT / profile() / f"{notebook}.json"
+        path = KEPT / profile.PROFILE / f"{notebook}.json"
         write_atomically(path, json.dumps(own, indent=1))
 
 
@@ -79,14 +65,20 @@ def kept() -> list[Claim]:
     A claim is "not run here" if it was never kept, or if its entry, the data that it rests on or
     the rule have changed since.
     """
-    listed = all_specs()
     valid = {}
-    for path in (KEPT / profile()).glob("*.json"):
+    for path in (KEPT / profile.PROFILE).glob("*.json"):
         for row in json.loads(path.read_text(encoding="utf-8")):
-            spec = listed.get(row["id"])
-            if spec and row.pop("digest") == _digest(spec, row["data"]):
-                valid[row["id"]] = Claim(**row)
-    return [valid.get(name) or blank(spec) for name, spec in listed.items()]
+            if {"rule": row.pop("rule"), "version": row.pop("version")} != _basis(row["data"]):
+                continue
+            for reading in ("described", "published"):
+                row[reading] = Judgement(**row[reading])
+            valid[row["spec"]["id"]] = Claim(**row)
+    claims = []
+    for name, spec in all_specs().items():
+        blank = Claim(spec, why=f"run notebooks/{spec['notebook']}.ipynb")
+        claim = valid.get(name, blank)
+        claims.append(claim if claim.spec == spec else blank)
+    return claims
 
 
 # ---- counting ------------------------------------------------------------------------
@@ -108,8 +100,8 @@ def rates(claims: Sequence[Claim]) -> dict[str, float]:
     Of the claims with a rate up to q, a share of q at most is expected to be decided wrongly
     (Benjamini and Hochberg, 1995). Exact facts and claims that are not testable here have no rate.
     """
-    tested = [c for c in claims if c.n > 0 and c.verdict != "not testable here"]
-    found = false_discovery_control([c.p for c in tested]) if tested else []
+    tested = [c for c in claims if c.described.n > 0 and c.verdict != "not testable here"]
+    found = false_discovery_control([c.described.p for c in tested]) if tested else []
     return dict(zip((c.id for c in tested), map(float, found), strict=True))
 
 
@@ -137,20 +129,17 @@ def count_values(
     margin : float, optional
         Another margin than that of the claim, to see how much the count depends on it.
     """
-    listed = all_specs()
     n = reproduced = 0
     ceiling = 0.0
     for claim in values:
-        mean, sd = claim.estimate, claim.sd
-        if published:
-            mean, sd = claim.published_estimate, claim.published_sd
-        if claim.n < 2 or math.isnan(mean):
+        found = claim.published if published else claim.described
+        if found.n < 2:
             continue
-        limit = listed[claim.id]["margin"] if margin is None else margin
-        judged = judge_summary(mean, sd, claim.n, claim.printed, limit)
+        limit = margin_of(claim.spec["unit"], claim.printed) if margin is None else margin
+        judged = judge_summary(found.estimate, found.sd, found.n, claim.printed, limit)
         n += 1
         reproduced += judged.verdict == "reproduced"
-        ceiling += expected_verdicts(sd, claim.n, margin=limit, draws=2000)[0]
+        ceiling += expected_verdicts(found.sd, found.n, margin=limit, draws=2000)[0]
     return Count(n, reproduced, ceiling)
 
 
@@ -223,9 +212,8 @@ class show:
             names["ours"] = 25
         heads = [f'<th {LEFT} width="{share}%">{name}</th>' for name, share in names.items()]
         rows = ["".join(heads)]
-        listed = specs()
         for claim in self.listed:
-            rows += _html_rows(claim, listed.get(claim.id, {}).get("note", ""), names)
+            rows += _html_rows(claim, names)
         table = "".join(f"<tr>{row}</tr>" for row in rows)
         page = f"<p><b>{self.summary}</b></p>"
         if self.listed:
@@ -243,16 +231,17 @@ def verdict_html(verdict: str) -> str:
 
 def _ours(c: Claim) -> str:
     """Return our mean and its interval. A value of a stand-in is not set beside the paper's."""
-    if math.isnan(c.estimate) or c.stand_in:
+    found = c.described
+    if math.isnan(found.estimate) or c.stand_in:
         return ""
-    interval = f" [{c.low:.3f}, {c.high:.3f}]" if math.isfinite(c.low) else ""
-    return f"{c.estimate:.3f}{interval}"
+    interval = f" [{found.low:.3f}, {found.high:.3f}]" if math.isfinite(found.low) else ""
+    return f"{found.estimate:.3f}{interval}"
 
 
-def _html_rows(c: Claim, note: str, names: Iterable[str]) -> tuple[str, str]:
+def _html_rows(c: Claim, names: Iterable[str]) -> tuple[str, str]:
     """Return the cells of one claim, and a line below them with what decided and where.
 
-    The note is about an error of the paper, or says how its words are read.
+    The note of its entry is about an error of the paper, or says how its words are read.
     """
     cells = {"verdict": verdict_html(c.verdict)}
     cells["claim"] = f"Sec. {c.section}: {html.escape(c.claim)}"
@@ -260,7 +249,7 @@ def _html_rows(c: Claim, note: str, names: Iterable[str]) -> tuple[str, str]:
     cells["ours"] = _ours(c)
     above = "".join(f"<td {LEFT}>{cells[name]}</td>" for name in names)
     agrees = {True: "the paper's tables agree", False: "the paper's tables disagree"}
-    remarks = [c.why, note, agrees.get(c.tables_agree, "")]
+    remarks = [c.why, c.spec.get("note", ""), agrees.get(c.tables_agree, "")]
     remarks += ["true by construction" if c.by_construction else "", c.data]
     line = "; ".join(html.escape(text.rstrip(".")) for text in remarks if text)
     width = above.count("<td") - 1
@@ -274,10 +263,9 @@ def cell_table(cells: Sequence[Claim], metric: str) -> Table:
     brackets. A second symbol, after a stroke, is the verdict as published where that differs. Table
     6 has a column for each number of queries.
     """
-    listed = all_specs()
     by_place = {}
     for cell in cells:
-        measure = listed[cell.id]["measure"]
+        measure = cell.spec["measure"]
         if measure["metric"] == metric:
             corner = "queries" if "queries" in measure else "bits"
             by_place[measure["method"], measure[corner]] = cell
@@ -293,7 +281,7 @@ def cell_table(cells: Sequence[Claim], metric: str) -> Table:
             row.append(_cell_text(by_place[method, column]))
         rows.append(row)
     # Cells without a record have no data.
-    first = max(cells, key=lambda cell: cell.n > 0)
+    first = max(cells, key=lambda cell: cell.described.n > 0)
     data = first.data or "no data"
     if first.stand_in:
         data += " (STAND-IN)"
@@ -303,10 +291,11 @@ def cell_table(cells: Sequence[Claim], metric: str) -> Table:
 
 
 def _cell_text(cell: Claim) -> str:
-    if not cell.n:
-        return f"- ({number(cell.printed)})"
+    printed = f"({number(cell.printed)})"
+    if not cell.described.n:
+        return f"- {printed}"
     verdict = cell.there or cell.verdict
     symbols = VERDICTS["different" if verdict == "artefact" else verdict].symbol
-    if cell.as_published and VERDICTS[cell.as_published].symbol != symbols:
-        symbols += f"/{VERDICTS[cell.as_published].symbol}"
-    return f"{number(cell.estimate)} {symbols} ({number(cell.printed)})"
+    if cell.published.n and VERDICTS[cell.published.verdict].symbol != symbols:
+        symbols += f"/{VERDICTS[cell.published.verdict].symbol}"
+    return f"{number(cell.described.estimate)} {symbols} {printed}"

@@ -1,53 +1,129 @@
-"""Select values from records."""
+"""Which values do the runs have? Select them by case and seed; what the paper prints for them.
+
+In all functions a metric is the name of a field of the records. Two names mean more: "headline" is
+the headline metric of each run's benchmark, and "stream@0.1" is that metric after a tenth of the
+stream, at the nearest checkpoint.
+"""
 
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterable, Sequence
 from functools import cache
 from pathlib import Path
 
 import numpy as np
 
+from study import profile
 from study.datasets import BENCHMARKS
-from study.scores import headline
-from study.statistics import interval, sd
+from study.statistics import sd
 
-__all__ = ["LOWER_IS_BETTER", "best_rival", "by_case", "differences", "label_of"]
-__all__ += ["mean_and_interval", "metric_of", "paper_value", "per_seed", "printed_values"]
-__all__ += ["summary", "values"]
+__all__ = ["LOWER_IS_BETTER", "PAPER_METHODS", "best_rival", "differences", "label_of"]
+__all__ += ["metric_of", "paper_results", "paper_value", "printed_records"]
+__all__ += ["samples", "summary", "values"]
 
-ROOT = Path(__file__).parents[1]
+RESULTS = Path(__file__).parents[1] / "data" / "paper_results.json"
 LOWER_IS_BETTER = ("train_seconds",)
+
+
+def metric_of(record: dict, metric: str) -> str:
+    """Return the metric's own name, which "headline" has for each benchmark."""
+    return record["metric"] if metric == "headline" else metric
 
 
 def label_of(record: dict) -> str:
     """Return the name of a run in tables, by default its method."""
-    return record.get("label", record["method"])
+    return record["label"] if "label" in record else record["method"]
 
 
-def metric_of(record: dict, metric: str) -> str:
-    """Return the metric's own name, which "headline" has for each role."""
-    return headline(record["role"]) if metric == "headline" else metric
+def _field(record: dict, name: str):
+    return label_of(record) if name == "label" else record.get(name)
 
 
-def values(records: Iterable[dict], metric: str, **fields) -> np.ndarray:
-    """Return one value per seed, in order of seeds, of the records whose fields are equal to these.
+def _value(record: dict, metric: str):
+    """Return the value of a metric, nan if the method could not encode yet; None without one."""
+    field, _, share = metric.partition("stream@")
+    name = metric_of(record, field or "stream")
+    if name not in record:
+        return None
+    value = record[name]
+    if share:
+        wanted = float(share) * record["n_stream"]
+        value = value[np.argmin(np.abs(np.array(record["samples"]) - wanted))]
+    return np.nan if value is None else value
 
-    Records that do not have the metric, such as those without a curve, are left out.
+
+def samples(records: Iterable[dict], metric: str, *by: str, **fields) -> dict:
+    """Return {case: {seed: value}}: one value for each seed of each case.
+
+    Everything that is compared over seeds is selected here. Records without the metric, such as
+    those without a curve, are left out.
 
     Parameters
     ----------
-    records : list of dict
+    records : iterable of dict
     metric : str
-        A name such as "mAP" or "headline". "stream" gives a row for each seed and a column for
-        each checkpoint, with nan where the method could not encode yet.
+        Such as "mAP", "headline" or "stream@0.1". "stream" gives whole curves.
+    *by : str
+        The fields that make a case, such as "label". A case is the value of the field, a tuple of
+        the values if there are several fields, and () if there is none.
+    **fields
+        The values that other fields must have, such as ``method="HMOH", n_bits=32``.
+
+    >>> runs = [{"method": "HMOH", "n_bits": 8, "seed": s, "mAP": v} for s, v in enumerate([3, 4])]
+    >>> samples(runs, "mAP", "label", n_bits=8)
+    {'HMOH': {0: 3, 1: 4}}
+    """
+    cases: dict = {}
+    for record in records:
+        if any(_field(record, name) != value for name, value in fields.items()):
+            continue
+        value = _value(record, metric)
+        if value is None:
+            continue
+        case = tuple(_field(record, name) for name in by)
+        by_seed = cases.setdefault(case[0] if len(by) == 1 else case, {})
+        seed = record["seed"]
+        if seed in by_seed:
+            named = ", ".join(f"{name} {_field(record, name)}" for name in ("label", "n_bits"))
+            raise ValueError(
+                f"two records of {named} have seed {seed}; pass each run once, "
+                f"or more fields than {[*by, *fields]}, such as label or n_bits."
+            )
+        by_seed[seed] = value
+    return cases
+
+
+def _only(records: Iterable[dict], metric: str, fields: dict) -> dict[int, float]:
+    """Return seed -> value of the one case that has these fields."""
+    found = samples(records, metric, **fields)
+    if not found:
+        raise ValueError(f"no record with {metric!r} has {fields}; pass fields that records have.")
+    return found[()]
+
+
+def values(
+    records: Iterable[dict], metric: str, seeds: Sequence[int] | None = None, **fields
+) -> np.ndarray:
+    """Return one value per seed, in order of seeds, of the records whose fields are equal to these.
+
+    Parameters
+    ----------
+    records : iterable of dict
+    metric : str
+        As in `samples`. "stream" gives a row for each seed and a column for each checkpoint, with
+        nan where the method could not encode yet.
+    seeds : sequence of int, optional
+        Return one value for each of these, nan where there is none. By default all seeds found.
     **fields
         Such as ``method="HMOH", n_bits=32``. They must leave one record for each seed.
     """
-    by_seed = _by_seed(records, metric, fields)
-    return np.array([by_seed[seed] for seed in sorted(by_seed)], dtype=np.float64)
+    if seeds is None:
+        found = _only(records, metric, fields)
+        seeds = sorted(found)
+    else:
+        found = samples(records, metric, **fields).get((), {})
+    return np.array([found.get(seed, np.nan) for seed in seeds], dtype=np.float64)
 
 
 def differences(records: Iterable[dict], metric: str, better: dict, worse: dict) -> np.ndarray:
@@ -55,54 +131,22 @@ def differences(records: Iterable[dict], metric: str, better: dict, worse: dict)
 
     Parameters
     ----------
-    records : list of dict
+    records : iterable of dict
     metric : str
     better, worse : dict
         The fields of the two runs, such as ``{"method": "HMOH", "n_bits": 32}``.
     """
     records = list(records)
-    a = _by_seed(records, metric, better)
-    b = _by_seed(records, metric, worse)
+    a = _only(records, metric, better)
+    b = _only(records, metric, worse)
     common = sorted(a.keys() & b.keys())
     if not common:
         raise ValueError(f"{better} and {worse} share no seed; run both with the same.")
     return np.array([a[seed] - b[seed] for seed in common], dtype=np.float64)
 
 
-def _by_seed(records: Iterable[dict], metric: str, fields: dict) -> dict[int, float]:
-    """Return seed -> value of the records whose fields are equal to these."""
-    found = {}
-    for record in records:
-        if any(record.get(name) != value for name, value in fields.items()):
-            continue
-        name = metric_of(record, metric)
-        if name not in record:
-            continue
-        seed = record["seed"]
-        if seed in found:
-            raise ValueError(
-                f"two records with {fields} have seed {seed}; "
-                "pass more fields, such as label or n_bits."
-            )
-        found[seed] = record[name]
-    if not found:
-        raise ValueError(f"no record with {metric!r} has {fields}; pass fields that records have.")
-    return found
-
-
-def per_seed(
-    records: Iterable[dict], metric: str, method: str, n_bits: int, seeds: Sequence[int]
-) -> np.ndarray:
-    """Return one value for each of these seeds, nan for a seed that the method has no value for."""
-    found = {}
-    for record in records:
-        if (record["method"], record["n_bits"]) == (method, n_bits):
-            found[record["seed"]] = record.get(metric, np.nan)
-    return np.array([found.get(seed, np.nan) for seed in seeds])
-
-
 def best_rival(
-    records: list[dict],
+    records: Iterable[dict],
     metric: str,
     n_bits: int,
     among: Iterable[str] | None = None,
@@ -112,27 +156,20 @@ def best_rival(
 
     Parameters
     ----------
-    records : list of dict
+    records : iterable of dict
     metric : str
         The least "train_seconds" is the best, of all others the greatest.
     n_bits : int
     among : names of methods, optional
-        By default all methods of the records. Those without records of this length are left out.
+        By default all methods of the records. Those without codes of this length are left out.
     to : str
         The method that is left out.
     """
-    if among is None:
-        among = dict.fromkeys(record["method"] for record in records)
-    # A method may be unable to make codes of this length.
-    measured = set()
-    for record in records:
-        if record["n_bits"] == n_bits and metric_of(record, metric) in record:
-            measured.add(record["method"])
+    found = samples(records, metric, "method", n_bits=n_bits)
     means = {}
-    for method in among:
-        if method != to and method in measured:
-            found = values(records, metric, method=method, n_bits=n_bits)
-            means[method] = found.mean()
+    for method in found if among is None else among:
+        if method != to and method in found:
+            means[method] = np.mean([*found[method].values()])
     if not means:
         raise ValueError(f"there is no method but {to}; add records of other methods.")
     best = min if metric in LOWER_IS_BETTER else max
@@ -143,103 +180,58 @@ def summary(
     records: Iterable[dict], metric: str, column: str = "n_bits"
 ) -> dict[tuple, tuple[float, float]]:
     """Return mean and standard deviation over seeds by (label, column); nan for one seed."""
-    groups: dict = {}
-    for record in records:
-        name = metric_of(record, metric)
-        if name in record:
-            key = (label_of(record), record[column])
-            groups.setdefault(key, []).append(record[name])
-    return {key: (float(np.mean(group)), sd(group)) for key, group in groups.items()}
+    cells = {}
+    for case, by_seed in samples(records, metric, "label", column).items():
+        found = [*by_seed.values()]
+        cells[case] = float(np.mean(found)), sd(found)
+    return cells
 
 
-def by_case(
-    records: list[dict],
-    metric: str,
-    case: tuple[str, ...] = ("role", "label"),
-    rows: str = "n_bits",
-) -> dict[tuple, np.ndarray]:
-    """Return a matrix for each case: a row for each code length, a column for each seed.
-
-    Parameters
-    ----------
-    records : list of dict
-        All cases need the same code lengths and the same number of seeds.
-    metric : str
-    case : tuple of str
-        The fields that make a case. Their values are the keys of the result.
-    rows : str
-        The field that the rows stand for, in ascending order.
-    """
-    cases = dict.fromkeys(tuple(record[name] for name in case) for record in records)
-    row_values = sorted({record[rows] for record in records})
-    matrices = {}
-    for key in cases:
-        fields = dict(zip(case, key, strict=True))
-        lines = []
-        for row in row_values:
-            fields[rows] = row
-            lines.append(values(records, metric, **fields))
-        matrices[key] = np.array(lines)
-    return matrices
-
-
-def mean_and_interval(samples: Sequence[float | None]) -> tuple[float, float, float]:
-    """Return the mean, and both ends of its 95 % interval; without None and nan.
-
-    One sample has no interval, so both ends are the sample.
-    """
-    values = np.array(samples, dtype=float)
-    values = values[np.isfinite(values)]
-    if len(values) == 0:
-        return np.nan, np.nan, np.nan
-    mean = float(values.mean())
-    if len(values) == 1:
-        return mean, mean, mean
-    return mean, *interval(values)
+# ---- what the paper prints -----------------------------------------------------------
 
 
 @cache
-def _paper() -> dict:
-    path = ROOT / "data" / "paper_results.json"
-    return json.loads(path.read_text(encoding="utf-8"))
+def paper_results() -> dict:
+    """Return data/paper_results.json: the numbers of the paper's tables."""
+    return json.loads(RESULTS.read_text(encoding="utf-8"))
 
 
-def _is_as_in_paper(record: dict) -> bool:
-    """Return whether the data and the protocol of a run are those of the paper."""
-    if record["stand_in_for"] or os.environ.get("HMOH_PROFILE") == "quick":
-        return False
-    if record.get("params") or record.get("split", "paper") != "paper":
-        return False
-    if record.get("n_queries") not in (None, BENCHMARKS[record["role"]].n_queries):
-        return False
-    method = record["method"]
-    return label_of(record) in (method, f"{method}, as published")
+# The methods that the paper's tables have, in their order.
+PAPER_METHODS = list(paper_results()["training_seconds_32bit"])
+
+
+@cache
+def printed_records(role: str | None) -> dict[tuple[str, int], dict]:
+    """Return (method, bits) -> the paper's values as a record of a run; {} without a benchmark."""
+    found = {}
+    plain = {"dataset": "the paper's tables", "role": role, "stand_in_for": None}
+    plain |= {"split": "paper", "published": False, "params": {}, "seed": 0}
+    for method, by_metric in paper_results()["results"].get(role, {}).items():
+        for metric, by_bits in by_metric.items():
+            for n_bits, value in by_bits.items():
+                case = {"method": method, "n_bits": int(n_bits)}
+                own = {"metric": BENCHMARKS[role].metric, **plain, **case}
+                found.setdefault((method, int(n_bits)), own)[metric] = value
+        # The paper prints training times for 32 bits only.
+        seconds = paper_results()["training_seconds_32bit"][method][role]
+        found[method, 32]["train_seconds"] = seconds
+    return found
 
 
 def paper_value(record: dict, metric: str) -> float | None:
-    """Return the value in the paper's tables, or None if it has none for such a run.
+    """Return what the paper prints for such a run, None where data or protocol are not the paper's.
 
-    There is none where the data or the protocol are not the paper's.
+    Runs of data without a benchmark have none, whatever they are called.
     """
-    if not _is_as_in_paper(record):
+    role = record["role"]
+    if role is None or record["stand_in_for"] or profile.PROFILE == "quick":
+        return None
+    if record.get("params") or record.get("split", "paper") != "paper":
+        return None
+    if record.get("n_queries") not in (None, BENCHMARKS[role].n_queries):
         return None
     method = record["method"]
-    role = record["role"]
-    if metric == "train_seconds":
-        # The paper prints training times for 32 bits only.
-        if record["n_bits"] != 32:
-            return None
-        return _paper()["training_seconds_32bit"].get(method, {}).get(role)
-    by_metric = _paper()["results"][role].get(method, {})
-    by_bits = by_metric.get(metric_of(record, metric), {})
-    return by_bits.get(str(record["n_bits"]))
-
-
-def printed_values(records: Iterable[dict], metric: str) -> dict[str, dict[int, float]]:
-    """Return method -> bits -> value in the paper's tables, of the runs that have one."""
-    found: dict = {}
-    for record in records:
-        printed = paper_value(record, metric)
-        if printed is not None:
-            found.setdefault(record["method"], {})[record["n_bits"]] = printed
-    return found
+    if label_of(record) not in (method, f"{method}, as published"):
+        return None
+    printed = printed_records(role).get((method, record["n_bits"]), {})
+    return printed.get(metric_of(record, metric))

@@ -1,4 +1,4 @@
-"""Decide what measurements show: one rule for every claim, cell, table and sentence.
+"""What does a sample show? One rule for every claim, cell, table and sentence.
 
 A seed draws split, queries, stream and codebook anew from one data set, so given that data set the
 values of the seeds are independent. Two methods are compared by their differences, seed by seed.
@@ -6,7 +6,8 @@ values of the seeds are independent. Two methods are compared by their differenc
     value   d is our mean minus the printed value, which is a mean of three runs. Its standard error
             is s sqrt(1/n + 1/3), where s is our standard deviation over n seeds, and its intervals
             are Student's with n - 1 degrees of freedom. "reproduced" if the 90 % interval is within
-            the margin on both sides of zero, "different" if the 95 % interval is outside it
+            the margin on both sides of zero, "different" if the 95 % interval is outside it.
+            `margin_of` has the margin of each unit
     order   "supported" if every comparison is significant in its direction (one-sided 5 %).
             "contradicted" if "all hold" is rejected at 2.5 %: by the largest t in the other
             direction, against its distribution under all sign flips of the seeds. With fewer than
@@ -22,7 +23,9 @@ and "undecided" otherwise, which says why.
 
 from __future__ import annotations
 
+import hashlib
 import itertools
+import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -31,7 +34,7 @@ import numpy as np
 from scipy.stats import t as student
 
 __all__ = [
-    "MARGIN",
+    "MARGINS",
     "RULE_VERSION",
     "Judgement",
     "expected_verdicts",
@@ -39,13 +42,15 @@ __all__ = [
     "judge_order",
     "judge_summary",
     "judge_value",
+    "margin_of",
+    "mean_and_interval",
     "sd",
 ]
 
-# Verdicts that were kept are valid only for the rule that made them. Count up when it changes.
-RULE_VERSION = 2
-# A difference of mAP or precision that matters; another split or implementation may cause less.
-MARGIN = 0.02
+# A difference that matters, by unit; another split or implementation may cause less. study/PROTOCOL
+# says the same. That of a gain is at least this, and a tenth of what is printed.
+MARGINS = {"mAP": 0.02, "precision": 0.02, "gain": 0.02, "exponent": 0.1}
+GAIN_SHARE = 0.1
 # Runs behind a number that the paper prints.
 PAPER_RUNS = 3
 # The level of "supported" and "reproduced", and that of "contradicted" and of one side of
@@ -53,6 +58,19 @@ PAPER_RUNS = 3
 ALPHA_FOR, ALPHA_AGAINST = 0.05, 0.025
 # Seeds up to which all sign flips are tried; of more seeds, as many random ones.
 MOST_FLIPPED = 14
+# A verdict is valid only for the rule that made it. Count up when the rule's code changes; its
+# numbers count by themselves.
+_NUMBERS = [MARGINS, GAIN_SHARE, PAPER_RUNS, ALPHA_FOR, ALPHA_AGAINST, MOST_FLIPPED]
+RULE_VERSION = f"2-{hashlib.sha256(json.dumps(_NUMBERS).encode()).hexdigest()[:8]}"
+
+
+def margin_of(unit: str, printed: float) -> float:
+    """Return the difference from a printed value that matters.
+
+    >>> margin_of("mAP", 0.847), margin_of("gain", 0.104), round(margin_of("gain", 0.386), 4)
+    (0.02, 0.02, 0.0386)
+    """
+    return max(MARGINS[unit], GAIN_SHARE * abs(printed) if unit == "gain" else 0)
 
 
 @dataclass(frozen=True)
@@ -123,10 +141,22 @@ def interval(samples: Sequence[float]) -> tuple[float, float]:
     return float(known.mean() - reach), float(known.mean() + reach)
 
 
+def mean_and_interval(samples: Sequence[float | None]) -> tuple[float, float, float]:
+    """Return the mean and both ends of its 95 % interval; without None and nan.
+
+    One sample has no interval, so both ends are the sample.
+    """
+    known = _known(samples)
+    mean = _mean(known)
+    return (mean, *interval(known)) if len(known) > 1 else (mean, mean, mean)
+
+
 # ---- values --------------------------------------------------------------------------
 
 
-def judge_value(samples: Sequence[float], printed: float, margin: float = MARGIN) -> Judgement:
+def judge_value(
+    samples: Sequence[float], printed: float, margin: float = MARGINS["mAP"]
+) -> Judgement:
     """Judge whether the mean of the samples, one for each seed, is the printed value."""
     known = _known(samples)
     mean = float(known.mean()) if len(known) else math.nan
@@ -134,7 +164,7 @@ def judge_value(samples: Sequence[float], printed: float, margin: float = MARGIN
 
 
 def judge_summary(
-    mean: float, deviation: float, n: int, printed: float, margin: float = MARGIN
+    mean: float, deviation: float, n: int, printed: float, margin: float = MARGINS["mAP"]
 ) -> Judgement:
     """Judge a value by the mean and the standard deviation of its n seeds.
 
@@ -158,7 +188,11 @@ def judge_summary(
 
 
 def expected_verdicts(
-    deviation: float, n: int, difference: float = 0.0, margin: float = MARGIN, draws: int = 20_000
+    deviation: float,
+    n: int,
+    difference: float = 0.0,
+    margin: float = MARGINS["mAP"],
+    draws: int = 20_000,
 ) -> tuple[float, float]:
     """Return how often the rule says "reproduced" and "different", for normal values.
 
@@ -232,7 +266,7 @@ def judge_order(groups: Groups, most: bool = False, slack: float = 0.0) -> Judge
     low, high = interval(known)
     reason = ""
     if verdict == "undecided":
-        reason = "too few seeds" if high - low > 2 * MARGIN else "too close"
+        reason = "too few seeds" if high - low > 2 * MARGINS["mAP"] else "too close"
     p = min(1.0, p_for, 2 * p_against)
     name = cases[decisive][1]
     return Judgement(verdict, _mean(known), low, high, len(known), p, sd(known), name, reason)

@@ -5,6 +5,7 @@ means and deviations over seeds, and marks the best two. The paper's values appe
 data are the paper's. Other data are called STAND-IN in the title.
 
 >>> run = {"method": "HMOH", "dataset": "mnist", "role": "mnist", "stand_in_for": None, "n_bits": 8}
+>>> run["metric"] = "mAP"
 >>> records = [run | {"seed": 1, "mAP": 0.8}, run | {"seed": 0, "mAP": 0.7}]
 >>> values(records, "mAP", method="HMOH", n_bits=8)
 array([0.7, 0.8])
@@ -32,13 +33,12 @@ from study.select import (
     best_rival,
     differences,
     label_of,
-    mean_and_interval,
     metric_of,
     paper_value,
     summary,
     values,
 )
-from study.statistics import interval
+from study.statistics import interval, mean_and_interval
 
 __all__ = ["Table", "early", "gap_text", "gap_verdict", "lead", "load_data", "mean_text"]
 __all__ += ["number", "step", "table", "title", "untrained", "with_interval"]

@@ -1,25 +1,24 @@
 """Claims: verdicts from records and by hand, as published, on stand-ins; cells of tables."""
 
-import json
 import math
 
 import numpy as np
 import pytest
 from claim_files import BITS, CHANGE, GAIN, ORDER, VALUE, entry, record, seeds, write
 
-from study import claims
+from study import claims, profile, select
 from study.claims import Exact, Sample
+from study.datasets import BENCHMARKS
 
 ALL = claims.specs()
 NAN = math.nan
-ROLES = ("mnist", "cifar10", "places205", "nuswide")
-PAPER = json.loads(claims.PRINTED.read_text())
+PAPER = select.paper_results()
 STAND_IN = {"role": "cifar10", "dataset": "cifar10_vgg16", "stand_in_for": "cifar10"}
 
 
 @pytest.fixture(autouse=True)
 def paper_profile(monkeypatch):
-    monkeypatch.delenv("HMOH_PROFILE", raising=False)
+    monkeypatch.setattr(profile, "PROFILE", "paper")
 
 
 @pytest.fixture
@@ -49,10 +48,10 @@ def judge(monkeypatch, tmp_path):
 )
 def test_an_order_is_judged_by_its_gaps(ours, verdict, judge):
     claim = judge(entry(ORDER), seeds("HMOH", ours) + seeds("OKH", [0.5] * len(ours)))
-    assert (claim.verdict, claim.data, claim.n) == (verdict, "mnist", len(ours))
-    assert claim.estimate == pytest.approx(np.mean(ours) - 0.5)
+    assert (claim.verdict, claim.data, claim.described.n) == (verdict, "mnist", len(ours))
+    assert claim.described.estimate == pytest.approx(np.mean(ours) - 0.5)
     assert claim.why.startswith("weakest case: at 32 bits HMOH over OKH ")
-    assert (claim.stand_in, claim.there, claim.as_published) == (False, None, None)
+    assert (claim.stand_in, claim.there, claim.published.verdict) == (False, None, "")
 
 
 @pytest.mark.parametrize(
@@ -66,7 +65,8 @@ def test_an_order_is_judged_by_its_gaps(ours, verdict, judge):
 def test_a_value_is_judged_by_its_margin(ours, verdict, judge):
     claim = judge(entry(VALUE, 0.8), seeds("HMOH", ours))
     assert claim.verdict == verdict
-    assert claim.low < claim.estimate < claim.high
+    found = claim.described
+    assert found.low < found.estimate < found.high
 
 
 def test_most_and_slack_of_the_entry_are_used(judge):
@@ -103,13 +103,13 @@ def test_a_sample_by_hand_is_a_gap_cases_or_a_value(judge):
         assert claim.why.startswith(why)
     hand = Sample([0.50, 0.52, 0.49], why="the gap is")
     claim = judge(entry(printed=0.5, role=None), hand=hand)
-    assert claim.n == 3 and claim.why.startswith("the gap is 0.503 [")
+    assert claim.described.n == 3 and claim.why.startswith("the gap is 0.503 [")
 
 
 def test_a_time_is_reported_and_never_judged(judge):
     hand = Sample({"a over b": [0.5, 0.6], "a over c": [9.0, 9.2]}, published=[1.0, 1.0])
     claim = judge(entry(role=None, kind="time"), hand=hand)
-    assert (claim.verdict, claim.n, claim.as_published) == ("reported", 0, None)
+    assert (claim.verdict, claim.described.n, claim.published.n) == ("reported", 0, 0)
     assert claim.why.startswith("a over b 0.55 [")
     assert "to a over c 9.10 [" in claim.why
     assert "as published 1.00" in claim.why
@@ -133,7 +133,8 @@ def test_an_exact_fact_is_true_or_equal_to_the_printed_number(judge):
         (number, True, "right"),
     ]:
         claim = judge(spec, hand=Exact(value, "counted"))
-        assert (claim.verdict, claim.n) == (verdict, 0) and math.isnan(claim.p)
+        assert (claim.verdict, claim.described.n) == (verdict, 0)
+        assert math.isnan(claim.described.p)
         assert claim.why.startswith("counted")
     with pytest.raises(ValueError, match=r"prints no number, so 0.5 must be True or False"):
         judge(truth, hand=Exact(0.5))
@@ -185,9 +186,9 @@ def test_what_is_supported_only_as_published_is_an_artefact(
     records = seeds("HMOH", described + noise) + seeds("OKH", [0.5] * 7)
     records += seeds("HMOH", published + noise, published=True)
     claim = judge(entry(ORDER), records)
-    assert (claim.verdict, claim.as_published) == (verdict, as_published)
+    assert (claim.verdict, claim.published.verdict) == (verdict, as_published)
     # The numbers are those as described.
-    assert claim.estimate == pytest.approx(described + noise.mean() - 0.5)
+    assert claim.described.estimate == pytest.approx(described + noise.mean() - 0.5)
     assert f"; as published: {as_published}, " in claim.why
     assert ("HMOH.m" in claim.why) == (verdict == "artefact")
 
@@ -195,7 +196,7 @@ def test_what_is_supported_only_as_published_is_an_artefact(
 def test_a_value_by_hand_can_be_an_artefact(judge):
     hand = Sample([0.1, 0.1], "mnist", published=[0.8, 0.8], faults=("a slip in x.m",))
     claim = judge(entry(printed=0.8), hand=hand)
-    assert (claim.verdict, claim.as_published) == ("artefact", "reproduced")
+    assert (claim.verdict, claim.published.verdict) == ("artefact", "reproduced")
     assert claim.why.endswith("(a slip in x.m)")
 
 
@@ -237,7 +238,7 @@ def test_a_stand_in_by_hand_is_known_by_its_name(judge):
 
 
 def test_the_quick_profile_is_no_verdict_and_lacks_nothing(judge, monkeypatch):
-    monkeypatch.setenv("HMOH_PROFILE", "quick")
+    monkeypatch.setattr(profile, "PROFILE", "quick")
     for n_bits, there in [(32, "reproduced"), (16, None)]:
         claim = judge(entry(VALUE, 0.8), seeds("HMOH", [0.8, 0.8], n_bits=n_bits))
         assert (claim.verdict, claim.stand_in) == ("not testable here", False)
@@ -262,15 +263,15 @@ def table_records(role, **more):
     return records
 
 
-@pytest.mark.parametrize("role", ROLES)
+@pytest.mark.parametrize("role", BENCHMARKS)
 def test_every_cell_of_a_table_is_judged(role):
     cells = claims.cells(role, table_records(role))
     assert len(cells) == len({cell.id for cell in cells}) == 8 * 2 * 6
-    number, notebook = claims.TABLES[role]
+    benchmark = BENCHMARKS[role]
     for cell in cells:
         assert (cell.verdict, cell.kind, cell.role) == ("reproduced", "cell", role)
-        assert (cell.section, cell.notebook) == (f"Table {number}", notebook)
-        assert cell.estimate == pytest.approx(cell.printed)
+        assert (cell.section, cell.notebook) == (f"Table {benchmark.table}", benchmark.notebook)
+        assert cell.described.estimate == pytest.approx(cell.printed)
     changed = claims.cells(role, [r | {"P@H2": 2} for r in table_records(role)])
     found = [cell.verdict for cell in changed]
     assert (found.count("reproduced"), found.count("different")) == (48, 48)
@@ -296,12 +297,12 @@ def test_cells_need_records_and_can_be_artefacts():
     cells = {cell.id: cell for cell in claims.cells("mnist", records)}
     assert len(cells) == 96
     tested = {
-        name: (cell.verdict, cell.as_published)
+        name: (cell.verdict, cell.published.verdict)
         for name, cell in cells.items()
         if cell.verdict != "not testable here"
     }
     assert tested == {
-        "table4-mAP-OKH-32": ("different", None),
+        "table4-mAP-OKH-32": ("different", ""),
         "table4-mAP-HMOH-32": ("artefact", "reproduced"),
     }
     assert cells["table4-mAP-OKH-8"].why == "no record of OKH at 8 bits with 'mAP'"
@@ -311,9 +312,6 @@ def test_all_specs_are_the_claims_and_all_cells():
     found = claims.all_specs()
     assert len(found) == len(ALL) + 4 * 96 + 72
     assert list(found)[: len(ALL)] == list(ALL)
-    blank = claims.blank(found["table6-20-HMOH"])
-    assert blank.verdict == "not run here"
-    assert blank.why == "run notebooks/10_query_variation.ipynb"
 
 
 def test_what_the_tables_say_is_part_of_a_claim(judge):

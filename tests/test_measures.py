@@ -1,6 +1,5 @@
 """Measures: samples of claims from records, paired by seed, and what the paper's tables say."""
 
-import json
 import math
 
 import numpy as np
@@ -9,10 +8,10 @@ from claim_files import BITS, CHANGE, GAIN, ORDER, VALUE, entry, record, seeds
 
 from baselines import PUBLISHED_FAULTS
 from study import claims, measures
-from study.measures import PAPER_METHODS, Missing, agrees, from_records
+from study.measures import Missing, agrees, from_records
+from study.select import PAPER_METHODS
 
 ALL = claims.specs()
-TABLES = json.loads(claims.PRINTED.read_text())
 
 
 def gaps(measure, records, **more):
@@ -153,7 +152,7 @@ def test_a_method_without_codes_of_a_length_is_left_out_there():
 def test_two_records_of_one_method_length_and_seed_are_refused():
     records = seeds("HMOH", [0.8, 0.8]) + seeds("OKH", [0.5, 0.5])
     again = [record("OKH", seed=1, mAP=0.9)]
-    with pytest.raises(ValueError, match=r"of OKH at 32 bits have seed 1; pass each"):
+    with pytest.raises(ValueError, match=r"of label OKH, n_bits 32 have seed 1; pass each"):
         from_records(entry(ORDER), records + again)
     # The same seed with other settings is another run.
     others = [record("OKH", seed=1, mAP=0.9, published=True)]
@@ -301,7 +300,7 @@ HCOH_LAST = ORDER | {"ranking": ["BSODH", "HCOH"], "bits": [16]}
     ],
 )
 def test_claims_agree_with_the_papers_tables_or_not(spec, expected):
-    assert agrees(spec, TABLES) is expected
+    assert agrees(spec) is expected
 
 
 def test_the_slips_of_the_papers_text_are_found():
@@ -310,7 +309,7 @@ def test_the_slips_of_the_papers_text_are_found():
     slips = {"cifar10-ph2-gain", "cifar10-ph2-gain-hcoh", "places205-map-gain", "mnist-ph2-gain"}
     slips |= {"places205-map-gain-hcoh", "places205-ph2-8", "places205-ph2-best"}
     slips |= {"mnist-map-hcoh-behind", "mnist-ph2-gain-hcoh", "nuswide-map-second"}
-    assert slips <= {name for name, spec in ALL.items() if agrees(spec, TABLES) is False}
+    assert slips <= {name for name, spec in ALL.items() if agrees(spec) is False}
     # The other gains of the text are those of the tables, to the last digit.
     gains = [spec for spec in ALL.values() if spec.get("measure", {}).get("is") == "gain"]
-    assert sum(agrees(spec, TABLES) is True for spec in gains) >= 15
+    assert sum(agrees(spec) is True for spec in gains) >= 15

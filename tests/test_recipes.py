@@ -185,3 +185,17 @@ def test_the_best_recipe_of_the_other_sets_is_chosen():
         chosen_without(alone, "a", "paper")
     with pytest.raises(ValueError, match="baseline='papers' has no scores; pass one of paper"):
         chosen_without(scores, "a", "papers")
+
+
+def test_cases_are_matrices_of_lengths_and_seeds():
+    runs = []
+    for n_bits, row in {16: [0.9, 0.8], 8: [0.1, 0.3]}.items():
+        for seed, value in enumerate(row):
+            case = {"dataset": "mnist", "label": "LSH", "n_bits": n_bits, "seed": seed}
+            runs.append(case | {"mAP": value})
+    found = beyond.by_case(runs[::-1], "mAP")
+    assert {case: matrix.tolist() for case, matrix in found.items()} == {
+        ("mnist", "LSH"): [[0.1, 0.3], [0.9, 0.8]]
+    }
+    with pytest.raises(ValueError, match=r"no record with 'mAP' has .*'n_bits': 16"):
+        beyond.by_case([*runs, runs[2] | {"label": "OSH"}], "mAP")

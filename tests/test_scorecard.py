@@ -8,15 +8,17 @@ import pytest
 from claim_files import BITS, ORDER, VALUE, entry, record, seeds, write
 from IPython.core.formatters import DisplayFormatter
 
-from study import claims, datasets, scorecard
+from study import claims, datasets, profile, scorecard
 from study.claims import Claim, Exact, Sample
+from study.select import PAPER_METHODS
+from study.statistics import Judgement
 
 HAND = Sample([0.51, 0.51])
 
 
 @pytest.fixture(autouse=True)
 def paper_profile(monkeypatch, tmp_path):
-    monkeypatch.delenv("HMOH_PROFILE", raising=False)
+    monkeypatch.setattr(profile, "PROFILE", "paper")
     monkeypatch.setattr(scorecard, "KEPT", tmp_path / "claims")
 
 
@@ -39,10 +41,10 @@ def verdicts():
     return [claim.verdict for claim in kept()]
 
 
-def claim(verdict="supported", **more):
-    plain = {"id": "x", "section": "4", "role": None, "notebook": "n"}
-    plain |= {"kind": "order", "claim": "A < B.", "printed": None}
-    return Claim(**plain | {"n": 3, "p": 0.01} | more, verdict=verdict)
+def claim(verdict="supported", n=3, p=0.01, **more):
+    """Return a judged claim."""
+    found = Judgement(verdict, 0.1, 0.0, 0.2, n, p)
+    return Claim(entry(role=None, **more), verdict, described=found)
 
 
 # ---- keeping -------------------------------------------------------------------------
@@ -81,7 +83,7 @@ def test_a_second_run_takes_the_place_of_the_first(only):
 def test_the_quick_profile_keeps_its_own(only, monkeypatch):
     only(theory())
     scorecard.keep(claims.judge("n", [], {"x": HAND}))
-    monkeypatch.setenv("HMOH_PROFILE", "quick")
+    monkeypatch.setattr(profile, "PROFILE", "quick")
     assert verdicts() == ["not run here"]
 
 
@@ -90,7 +92,7 @@ def test_a_verdict_on_an_older_entry_is_not_shown(only):
     scorecard.keep(claims.judge("n", [], {"x": HAND}))
     for change in (
         {"printed": 0.6},
-        {"margin": 0.03},
+        {"unit": "gain"},
         {"claim": "B."},
         {"notebook": "m"},
     ):
@@ -103,7 +105,7 @@ def test_a_verdict_on_an_older_entry_is_not_shown(only):
 def test_a_verdict_by_an_older_rule_is_not_shown(only, monkeypatch):
     only(theory())
     scorecard.keep(claims.judge("n", [], {"x": HAND}))
-    monkeypatch.setattr(scorecard, "RULE_VERSION", scorecard.RULE_VERSION + 1)
+    monkeypatch.setattr(scorecard, "RULE_VERSION", "1-" + scorecard.RULE_VERSION)
     assert verdicts() == ["not run here"]
 
 
@@ -239,7 +241,8 @@ def test_html_tells_what_was_published_and_what_the_tables_say(only):
     assert "as published: supported" in page
     assert "tables agree" in page
     assert "<th" in page and ">paper</th>" not in page  # nothing is printed, so no empty column
-    page = scorecard.show([replace(judged[0], tables_agree=False)])._repr_html_()
+    turned = judged[0].spec | {"measure": ORDER | {"ranking": ["OKH", "HMOH"]}}
+    page = scorecard.show([replace(judged[0], spec=turned)])._repr_html_()
     assert "tables disagree" in page
 
 
@@ -278,7 +281,7 @@ def test_a_table_of_cells_has_ours_the_verdict_and_the_papers():
     found = scorecard.cell_table(claims.cells("mnist", records), "mAP")
     assert found.title.startswith("Table 4, mAP on mnist: ours, verdict, the paper's; 2 of 3 cells")
     assert found.head == ["bits", *map(str, BITS)]
-    assert [row[0] for row in found.rows] == claims.PAPER_METHODS
+    assert [row[0] for row in found.rows] == PAPER_METHODS
     rows = {row[0]: row[1:] for row in found.rows}
     assert rows["HMOH"][0] == "0.740 ✓ (0.743)"
     assert rows["HMOH"][2] == "0.700 ✗/✓ (0.847)"

@@ -1,12 +1,10 @@
-"""Values of records per seed, and tables: means, marks, the paper's values where they belong."""
+"""Tables: means, marks, the paper's values where they belong."""
 
-import numpy as np
 import pytest
 
-from study import select, tables
+from study import tables
 
-RUN = {"dataset": "mnist", "role": "mnist", "stand_in_for": None}
-HMOH = RUN | {"method": "HMOH", "n_bits": 8}
+RUN = {"dataset": "mnist", "role": "mnist", "metric": "mAP", "stand_in_for": None}
 
 
 def records(values, metric="mAP", **more):
@@ -17,121 +15,6 @@ def records(values, metric="mAP", **more):
             case = {"method": method, "label": method, "n_bits": n_bits, "seed": seed}
             found.append(RUN | case | {metric: value} | more)
     return found
-
-
-# ---- values of records ---------------------------------------------------------------
-
-
-RECORDS = records(
-    {
-        ("LSH", 8): [0.1, 0.3],
-        ("HMOH", 8): [0.6, 0.8],
-        ("HCOH", 8): [0.4, 0.6],
-        ("LSH", 16): [0.9, 0.9],
-        ("HMOH", 16): [0.7, 0.7],
-        ("HCOH", 16): [0.5, 0.5],
-    }
-)
-
-
-def test_there_is_one_value_per_seed_in_order_of_seeds():
-    found = select.values(RECORDS[::-1], "mAP", method="HMOH", n_bits=8)
-    assert found.tolist() == [0.6, 0.8]
-    by_label = select.values(iter(RECORDS), "mAP", label="LSH", n_bits=16)
-    assert by_label.tolist() == [0.9, 0.9]
-
-
-def test_the_headline_metric_is_that_of_the_role():
-    places = {"mAP@1000": 0.2, "role": "places205"}
-    runs = records({("HMOH", 8): [0.5]}) + records({("HMOH", 16): [0.4]}, **places)
-    assert select.values(runs, "headline", n_bits=8) == 0.5
-    assert select.values(runs, "headline", n_bits=16) == 0.2
-    found = select.summary(runs, "headline")
-    assert {key: mean for key, (mean, _) in found.items()} == {
-        ("HMOH", 8): 0.5,
-        ("HMOH", 16): 0.2,
-    }
-
-
-def test_curves_are_a_row_for_each_seed_with_nan_where_nothing_is_known():
-    runs = records({("HMOH", 8): [[None, 0.5], [0.25, 0.75]]}, "stream")
-    found = select.values(runs, "stream", n_bits=8)
-    np.testing.assert_array_equal(found, [[np.nan, 0.5], [0.25, 0.75]])
-
-
-def test_values_need_one_record_for_each_seed():
-    with pytest.raises(ValueError, match=r"two records .* have seed 0; pass more fields"):
-        select.values(RECORDS, "mAP", method="HMOH")
-    with pytest.raises(ValueError, match=r"no record with 'mAP' has .*'OSH'.*; pass fields"):
-        select.values(RECORDS, "mAP", method="OSH")
-    with pytest.raises(ValueError, match=r"no record with 'mAP' has .*'colour'.*; pass fields"):
-        select.values(RECORDS, "mAP", colour="red")
-
-
-def test_records_without_the_metric_are_left_out():
-    some = [RECORDS[2] | {"AUC mAP": 0.4}, *RECORDS]
-    found = select.values(some, "AUC mAP", method="HMOH", n_bits=8)
-    assert found.tolist() == [0.4]
-    assert list(select.summary(some, "AUC mAP")) == [("HMOH", 8)]
-    with pytest.raises(ValueError, match=r"no record with 'AUC mAP' has .*'LSH'"):
-        select.values(some, "AUC mAP", method="LSH", n_bits=8)
-
-
-def test_differences_are_paired_by_seed():
-    runs = records({("HMOH", 8): [0.5, 0.7, 0.9], ("HCOH", 8): [0.4, 0.5]})[::-1]
-    ours = {"method": "HMOH"}
-    theirs = {"method": "HCOH"}
-    found = select.differences(iter(runs), "mAP", ours, theirs)
-    np.testing.assert_allclose(found, [0.1, 0.2])
-    first = records({("HMOH", 8): [0.5]})
-    apart = [*first, first[0] | {"method": "HCOH", "seed": 1}]
-    with pytest.raises(ValueError, match=r"share no seed; run both with the same"):
-        select.differences(apart, "mAP", ours, theirs)
-
-
-def test_the_best_rival_has_the_best_mean_of_the_others():
-    assert select.best_rival(RECORDS, "mAP", 8) == "HCOH"
-    assert select.best_rival(RECORDS, "mAP", 16) == "LSH"
-    assert select.best_rival(RECORDS, "mAP", 16, ["HCOH", "HMOH"]) == "HCOH"
-    assert select.best_rival(RECORDS, "mAP", 16, to="LSH") == "HMOH"
-    with pytest.raises(ValueError, match=r"no method but HMOH; add records"):
-        select.best_rival(RECORDS, "mAP", 8, ["HMOH"])
-
-
-def test_a_rival_without_codes_of_this_length_is_left_out():
-    runs = RECORDS + records({("SketchHash", 8): [0.65, 0.65]})
-    assert select.best_rival(runs, "mAP", 8) == "SketchHash"
-    assert select.best_rival(runs, "mAP", 16) == "LSH"
-    among = ["SketchHash", "HCOH"]
-    assert select.best_rival(runs, "mAP", 16, among) == "HCOH"
-    with pytest.raises(ValueError, match=r"no method but HMOH; add records"):
-        select.best_rival(runs, "mAP", 16, ["SketchHash"])
-
-
-def test_the_least_time_is_the_best():
-    seconds = {("HMOH", 8): [1], ("LSH", 8): [0.1], ("OSH", 8): [9]}
-    runs = records(seconds, "train_seconds")
-    assert select.best_rival(runs, "train_seconds", 8) == "LSH"
-
-
-def test_a_summary_has_mean_and_deviation_by_label_and_column():
-    found = select.summary(RECORDS, "mAP")
-    assert found["HMOH", 8] == pytest.approx((0.7, 0.02**0.5))
-    assert list(found)[:3] == [("LSH", 8), ("HMOH", 8), ("HCOH", 8)]
-    renamed = [record | {"label": "ours"} for record in RECORDS[2:3]]
-    mean, deviation = select.summary(renamed, "mAP", "role")["ours", "mnist"]
-    assert mean == 0.6
-    assert np.isnan(deviation)
-
-
-def test_cases_are_matrices_of_lengths_and_seeds():
-    found = select.by_case(RECORDS[::-1], "mAP")
-    assert set(found) == {("mnist", "LSH"), ("mnist", "HMOH"), ("mnist", "HCOH")}
-    np.testing.assert_array_equal(found["mnist", "LSH"], [[0.1, 0.3], [0.9, 0.9]])
-    by_label = select.by_case(RECORDS, "headline", case=("label",))
-    np.testing.assert_array_equal(by_label[("HCOH",)], [[0.4, 0.6], [0.5, 0.5]])
-    with pytest.raises(ValueError, match=r"no record with 'mAP' has .*'n_bits': 16"):
-        select.by_case(RECORDS[:-2], "mAP")
 
 
 # ---- tables --------------------------------------------------------------------------
@@ -168,32 +51,6 @@ def test_a_stand_in_is_called_so_and_never_stands_beside_the_paper():
     assert made.rows == [["HMOH", "0.700¹"]]
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"params": {"codebook": "spread"}},
-        {"split": "unseen"},
-        {"split": "test"},
-        {"label": "ours"},
-        {"n_queries": 500},
-    ],
-)
-def test_another_protocol_does_not_stand_beside_the_paper(change):
-    assert select.paper_value(HMOH, "mAP") == 0.743
-    assert select.paper_value(HMOH, "headline") == 0.743
-    assert select.paper_value(HMOH | change, "mAP") is None
-
-
-@pytest.mark.parametrize("n_queries", [None, 1000])
-def test_the_papers_number_of_queries_stands_beside_the_paper(n_queries):
-    assert select.paper_value(HMOH | {"n_queries": n_queries}, "mAP") == 0.743
-
-
-def test_small_parts_of_the_data_do_not_stand_beside_the_paper(monkeypatch):
-    monkeypatch.setenv("HMOH_PROFILE", "quick")
-    assert select.paper_value(HMOH, "mAP") is None
-
-
 def test_seconds_are_best_when_least_and_printed_at_32_bits_only():
     values = {("HMOH", 32): [0.2], ("HCOH", 32): [0.1], ("HMOH", 8): [0.1]}
     made = tables.table(records(values, "train_seconds"), "train_seconds")
@@ -208,6 +65,7 @@ def test_the_headline_metric_stands_for_both_in_one_table():
     runs = records({("HMOH", 32): [0.7]}, label="no kernel")
     more = {"label": "no kernel", "mAP": 0.9} | places
     runs += records({("HMOH", 32): [0.2]}, "mAP@1000", **more)
+    runs[-1]["metric"] = "mAP@1000"
     made = tables.table(runs, "headline", column="dataset")
     assert made.title.startswith("mAP (mAP@1000) on mnist, udhr205 (STAND-IN")
     assert made.head == ["dataset", "mnist", "udhr205"]
@@ -219,11 +77,6 @@ def test_html_shows_the_marks_and_escapes_text():
     page = made._repr_html_()
     for text in ("a &lt; b", "x &amp; y", "bold", "underline"):
         assert text in page
-
-
-def test_a_run_as_published_stands_beside_the_paper_too():
-    run = HMOH | {"published": True, "label": "HMOH, as published"}
-    assert select.paper_value(run, "mAP") == 0.743
 
 
 def test_the_title_says_how_many_seeds_the_rows_have():
@@ -302,13 +155,6 @@ def test_the_early_table_needs_curves_of_the_headline_metric():
 def test_no_records_are_refused_with_the_way_out(make):
     with pytest.raises(ValueError, match=r"no records; pass records of protocol\.compare"):
         make([], "mAP")
-
-
-def test_a_missing_seed_is_nan_and_does_not_count():
-    runs = records({("HMOH", 8): [0.6, 0.7]})
-    found = select.per_seed(runs, "mAP", "HMOH", 8, [1, 5])
-    assert found[0] == 0.7 and np.isnan(found[1])
-    assert tables.with_interval(found - 0.5) == "+0.200"
 
 
 def test_the_step_between_two_lengths_has_both_readings():

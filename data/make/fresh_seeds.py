@@ -21,8 +21,9 @@ sys.path.insert(0, str(ROOT))
 
 from baselines import PUBLISHED_FAULTS, named  # noqa: E402
 from study import claims  # noqa: E402
-from study.measures import PAPER_METHODS, Missing, from_records  # noqa: E402
+from study.measures import Missing, from_records  # noqa: E402
 from study.protocol import compare  # noqa: E402
+from study.select import PAPER_METHODS  # noqa: E402
 
 BITS = [8, 16, 32, 48, 64, 128]
 LONG = [256, 512]
