@@ -1,6 +1,7 @@
 """Files in data/: entries of claims have the form that is needed, pickles hold arrays only."""
 
 import importlib.util
+import itertools
 import json
 import os
 import pickle
@@ -10,10 +11,11 @@ import numpy as np
 import pytest
 from claim_files import BITS
 from helpers import ROOT
+from scipy.stats import t as student
 
 from study import claims
 from study.select import PAPER_METHODS
-from study.statistics import MARGINS
+from study.statistics import ALPHA_FOR, MARGINS, RULE_VERSION, judge_summary, margin_of
 
 ALL = claims.specs()
 ROLES = ("mnist", "cifar10", "places205", "nuswide")
@@ -85,6 +87,47 @@ def test_no_entry_tells_its_verdict():
             assert not pattern.search(spec.get(field, "")), (spec["id"], field)
         assert not {"fault", "verdict"} & set(spec)
         assert "fault_metric" not in spec.get("measure", {})
+
+
+# ---- what was judged -----------------------------------------------------------------
+
+
+def judged_again(spec, mean, sd):
+    """Return the verdicts that ten seeds with this mean and deviation may have."""
+    if spec["kind"] != "order":
+        margin = margin_of(spec["unit"], spec["printed"])
+        return {judge_summary(mean, max(sd, 0), 10, spec["printed"], margin).verdict}
+    t = (mean + spec["measure"].get("slack", 0)) / max(sd / 10**0.5, 1e-15)
+    # What contradicts an order, or supports most of it, depends on values that are not kept.
+    others = {"undecided", "contradicted"}
+    if spec["measure"].get("most"):
+        return {"supported"} | others
+    return {"supported"} if student.sf(t, 9) <= ALPHA_FOR else others
+
+
+def test_verdicts_with_fresh_seeds_are_those_of_the_rule():
+    found = json.loads((ROOT / "data" / "fresh_seeds.json").read_text())
+    listed = claims.all_specs()
+    stale = []
+    if found["rule"] != RULE_VERSION:
+        stale.append(f"judged by rule {found['rule']}, and the rule is now {RULE_VERSION}")
+    for row in found["rows"]:
+        for seeds in ("first", "fresh"):
+            verdict, mean, sd = row[seeds]
+            # What is kept has four digits, so a verdict at the edge may be either.
+            near = itertools.product((mean - 5e-5, mean + 5e-5), (sd - 5e-5, sd + 5e-5))
+            if verdict not in set().union(*(judged_again(listed[row["id"]], *at) for at in near)):
+                stale.append(f"{row['id']} as {row['reading']} is {verdict} with {seeds} seeds")
+    assert not stale, "run data/make/fresh_seeds.py:\n" + "\n".join(stale)
+    moves = [row["move"] for row in found["rows"]]
+    counts = [len(moves), moves.count("moved"), moves.count("reversed")]
+    assert [found["n"], found["moved"], found["reversed"]] == counts
+
+
+def test_the_protocol_has_the_margin_of_every_unit():
+    text = (ROOT / "study" / "PROTOCOL.md").read_text()
+    for unit, margin in MARGINS.items():
+        assert re.search(rf"^\| {unit} \| {margin}\b", text, re.MULTILINE), unit
 
 
 # ---- data/make -----------------------------------------------------------------------

@@ -24,6 +24,7 @@ from study import claims  # noqa: E402
 from study.measures import Missing, from_records  # noqa: E402
 from study.protocol import compare  # noqa: E402
 from study.select import PAPER_METHODS  # noqa: E402
+from study.statistics import RULE_VERSION  # noqa: E402
 
 BITS = [8, 16, 32, 48, 64, 128]
 LONG = [256, 512]
@@ -110,7 +111,7 @@ def main() -> None:
     found = Counter(row["move"] for row in rows)
     print(len(rows), dict(found), "expected", expected)
     lines = ",\n  ".join(json.dumps(row) for row in rows)
-    head = {"seeds": [list(FIRST), list(FRESH)], "n": len(rows)}
+    head = {"rule": RULE_VERSION, "seeds": [list(FIRST), list(FRESH)], "n": len(rows)}
     head |= {"moved": found["moved"], "reversed": found["reversed"]}
     head["expected"] = {move: round(n, 1) for move, n in expected.items()}
     text = json.dumps(head)[:-1] + f',\n "rows": [\n  {lines}\n ]}}\n'
