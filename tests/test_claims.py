@@ -237,6 +237,19 @@ def test_a_stand_in_by_hand_is_known_by_its_name(judge):
         assert (claim.data, claim.stand_in, claim.there) == (data, is_stand_in, there)
 
 
+def test_data_without_a_benchmark_have_no_verdict_on_the_paper(judge):
+    own = {"role": None, "dataset": "digits", "n_queries": 1000}
+    records = seeds("HMOH", [0.847] * 7, **own)
+    cells = claims.cells("mnist", records)
+    assert {(cell.verdict, cell.data, cell.stand_in) for cell in cells} == {
+        ("not testable here", "", False)
+    }
+    with pytest.raises(ValueError, match="no records of mnist"):
+        judge(entry(VALUE, 0.847), records)
+    with pytest.raises(ValueError, match="about mnist, not digits"):
+        judge(entry(printed=0.847), hand=Sample([0.847] * 7, "digits"))
+
+
 def test_the_quick_profile_is_no_verdict_and_lacks_nothing(judge, monkeypatch):
     monkeypatch.setattr(profile, "PROFILE", "quick")
     for n_bits, there in [(32, "reproduced"), (16, None)]:

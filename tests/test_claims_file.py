@@ -14,11 +14,11 @@ from helpers import ROOT
 from scipy.stats import t as student
 
 from study import claims
+from study.datasets import BENCHMARKS
 from study.select import PAPER_METHODS
 from study.statistics import ALPHA_FOR, MARGINS, RULE_VERSION, judge_summary, margin_of
 
 ALL = claims.specs()
-ROLES = ("mnist", "cifar10", "places205", "nuswide")
 
 
 def test_ids_are_unique_and_every_notebook_has_its_claims():
@@ -42,7 +42,7 @@ def test_entry_is_well_formed(spec):
     assert len(how) == 1
     assert set(spec) - optional - how == needed
     assert spec["kind"] in ("exact", "order", "value", "time")
-    assert spec["role"] in (None, *ROLES)
+    assert spec["role"] in (None, *BENCHMARKS)
     assert re.fullmatch(r"abstract|[13-5](\.\d+)*", spec["section"])
     assert spec["claim"].endswith(".") and spec.get("note", ".").endswith(".")
     assert spec.get("headline", True) is spec.get("by_construction", True) is True

@@ -11,7 +11,7 @@ from IPython.core.formatters import DisplayFormatter
 from study import claims, datasets, profile, scorecard
 from study.claims import Claim, Exact, Sample
 from study.select import PAPER_METHODS
-from study.statistics import Judgement
+from study.statistics import MARGINS, Judgement
 
 HAND = Sample([0.51, 0.51])
 
@@ -214,7 +214,7 @@ def test_text_says_the_verdict_in_words(table):
     assert repr(table).splitlines()[:3] == [
         "2 claims: 1 contradicted, 1 reproduced",
         "✓ reproduced: A < B. (Sec. 4)",
-        "    0.510 [0.510, 0.510] of 2 seeds, printed 0.5 within 0.02",
+        f"    0.510 [0.510, 0.510] of 2 seeds, printed 0.5 within {MARGINS['mAP']}",
     ]
     assert "✗ contradicted: A < B. (Sec. 4)" in repr(table)
 

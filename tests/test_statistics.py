@@ -7,9 +7,17 @@ import pytest
 import scipy.stats
 
 from study import statistics
-from study.statistics import expected_verdicts, interval, judge_order, judge_summary, judge_value
+from study.statistics import (
+    MARGINS,
+    expected_verdicts,
+    interval,
+    judge_order,
+    judge_summary,
+    judge_value,
+)
 
 NAN = math.nan
+MARGIN = MARGINS["mAP"]
 SEEDS = 10
 
 
@@ -62,9 +70,9 @@ def test_a_value_is_judged_by_the_interval_of_its_difference_from_a_mean_of_thre
         d = samples.mean() - 0.5
         error = samples.std(ddof=1) * (1 / SEEDS + 1 / 3) ** 0.5
         low, high = scipy.stats.t.interval(0.90, SEEDS - 1, d, error)
-        expected = "reproduced" if low >= -0.02 and high <= 0.02 else "undecided"
+        expected = "reproduced" if low >= -MARGIN and high <= MARGIN else "undecided"
         low, high = scipy.stats.t.interval(0.95, SEEDS - 1, d, error)
-        if low > 0.02 or high < -0.02:
+        if low > MARGIN or high < -MARGIN:
             expected = "different"
         assert found.verdict == expected
         assert (found.verdict != "undecided") == (found.p <= 0.05)
@@ -75,29 +83,29 @@ def test_a_value_is_judged_by_the_interval_of_its_difference_from_a_mean_of_thre
 
 def test_an_undecided_value_says_whether_it_is_too_noisy_or_too_close():
     assert judge_summary(0.50, 0.05, SEEDS, printed=0.5).reason == "too noisy"
-    assert judge_summary(0.52, 0.001, SEEDS, printed=0.5).reason == "too close"
+    assert judge_summary(0.5 + MARGIN, 0.001, SEEDS, printed=0.5).reason == "too close"
     assert judge_summary(0.50, 0.001, SEEDS, printed=0.5).reason == ""
 
 
 def test_values_without_any_deviation_are_decided():
-    assert judge_value([0.51] * 3, printed=0.5).verdict == "reproduced"
-    assert judge_value([0.53] * 3, printed=0.5).verdict == "different"
+    assert judge_value([0.5 + MARGIN / 2] * 3, printed=0.5).verdict == "reproduced"
+    assert judge_value([0.5 + 1.5 * MARGIN] * 3, printed=0.5).verdict == "different"
 
 
 # Of ten seeds with a standard deviation, how many are called reproduced and different at a distance
-# from the printed value. The rule errs at the margin of 0.02 as often as it says.
+# from the printed value, both in margins. The rule errs at the margin as often as it says.
 @pytest.mark.parametrize(
     "s, difference, reproduced, different",
     [
-        *[(s, 0.02, (0, 0.055), (0, 0.03)) for s in (0.002, 0.006, 0.01)],
+        *[(s, 1, (0, 0.055), (0, 0.03)) for s in (0.1, 0.3, 0.5)],
         # A perfect replication is seen if runs vary little.
-        (0.006, 0, (0.99, 1), (0, 0.05)),
-        (0.01, 0, (0.7, 0.8), (0, 0.05)),
-        (0.02, 0, (0, 0.1), (0, 0.05)),
+        (0.3, 0, (0.99, 1), (0, 0.05)),
+        (0.5, 0, (0.7, 0.8), (0, 0.05)),
+        (1, 0, (0, 0.1), (0, 0.05)),
     ],
 )
 def test_the_rule_errs_and_decides_as_often_as_stated(s, difference, reproduced, different):
-    found = expected_verdicts(s, SEEDS, difference=difference)
+    found = expected_verdicts(s * MARGIN, SEEDS, difference=difference * MARGIN)
     for share, (low, high) in zip(found, (reproduced, different), strict=True):
         assert low <= share <= high
 
@@ -107,8 +115,8 @@ def test_the_rule_errs_and_decides_as_often_as_stated(s, difference, reproduced,
 @pytest.mark.parametrize("kind, most", [("normal", 0.06), ("t3", 0.08), ("skewed", 0.12)])
 def test_false_agreement_at_the_margin(kind, most):
     def judge(rng):
-        printed = 0.5 + 0.01 * draw(rng, 3, kind).mean()
-        return judge_value(0.52 + 0.01 * draw(rng, SEEDS, kind), printed)
+        printed = MARGIN / 2 * draw(rng, 3, kind).mean()
+        return judge_value(MARGIN + MARGIN / 2 * draw(rng, SEEDS, kind), printed)
 
     found = shares(judge, n=2000)
     assert found.get("reproduced", 0) <= most
