@@ -1,4 +1,4 @@
-"""How many claims hold? Keep judged claims, count them, and show them, in notebooks and in all."""
+"""How many claims hold? Keep judged claims of all notebooks, count them, and show them."""
 
 from __future__ import annotations
 
@@ -19,19 +19,8 @@ from study.select import PAPER_METHODS
 from study.statistics import RULE_VERSION, Judgement, expected_verdicts, judge_summary, margin_of
 from study.tables import Table, number
 
-__all__ = [
-    "Count",
-    "cell_table",
-    "count_cells",
-    "count_values",
-    "counts",
-    "keep",
-    "kept",
-    "rates",
-    "sensitivity",
-    "show",
-    "verdict_html",
-]
+__all__ = ["cell_table", "count_cells", "count_values", "counts", "keep", "kept", "rates"]
+__all__ += ["sensitivity", "show"]
 
 KEPT = Path(__file__).parents[1] / "build" / "claims"
 LEFT = 'style="text-align:left;vertical-align:top"'
@@ -68,7 +57,8 @@ def kept() -> list[Claim]:
     valid = {}
     for path in (KEPT / profile.PROFILE).glob("*.json"):
         for row in json.loads(path.read_text(encoding="utf-8")):
-            if {"rule": row.pop("rule"), "version": row.pop("version")} != _basis(row["data"]):
+            basis = {name: row.pop(name, None) for name in ("rule", "version")}
+            if basis != _basis(row["data"]):
                 continue
             for reading in ("described", "published"):
                 row[reading] = Judgement(**row[reading])
@@ -222,7 +212,7 @@ class show:
         return page + (f"<p>{self.folded.format(link)}</p>" if self.folded else "")
 
 
-def verdict_html(verdict: str) -> str:
+def _verdict_html(verdict: str) -> str:
     """Return a verdict with its symbol, in its colour."""
     symbol, colour, _ = VERDICTS[verdict]
     style = f"color:{colour};white-space:nowrap"
@@ -243,7 +233,7 @@ def _html_rows(c: Claim, names: Iterable[str]) -> tuple[str, str]:
 
     The note of its entry is about an error of the paper, or says how its words are read.
     """
-    cells = {"verdict": verdict_html(c.verdict)}
+    cells = {"verdict": _verdict_html(c.verdict)}
     cells["claim"] = f"Sec. {c.section}: {html.escape(c.claim)}"
     cells["paper"] = "" if c.printed is None else f"{c.printed:g}"
     cells["ours"] = _ours(c)

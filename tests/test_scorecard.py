@@ -1,5 +1,6 @@
 """Scorecard: judged claims are kept, counted and shown."""
 
+import json
 import math
 from dataclasses import replace
 
@@ -8,7 +9,7 @@ import pytest
 from claim_files import BITS, ORDER, VALUE, entry, record, seeds, write
 from IPython.core.formatters import DisplayFormatter
 
-from study import claims, datasets, profile, scorecard
+from study import claims, datasets, profile, scorecard, statistics
 from study.claims import Claim, Exact, Sample
 from study.select import PAPER_METHODS
 from study.statistics import MARGINS, Judgement
@@ -105,7 +106,12 @@ def test_a_verdict_on_an_older_entry_is_not_shown(only):
 def test_a_verdict_by_an_older_rule_is_not_shown(only, monkeypatch):
     only(theory())
     scorecard.keep(claims.judge("n", [], {"x": HAND}))
+    [path] = (scorecard.KEPT / "paper").iterdir()
+    assert json.loads(path.read_text())[0]["rule"] == statistics.RULE_VERSION
     monkeypatch.setattr(scorecard, "RULE_VERSION", "1-" + scorecard.RULE_VERSION)
+    assert verdicts() == ["not run here"]
+    # Before 2026-11-19 no version was kept.
+    path.write_text(json.dumps([{"id": "x", "data": "theory", "digest": "0"}]))
     assert verdicts() == ["not run here"]
 
 
@@ -258,11 +264,11 @@ def test_claims_that_are_not_testable_here_have_one_line_together():
     assert "<table" not in scorecard.show(listed[1:])._repr_html_()
 
 
-def test_every_verdict_can_be_shown():
+def test_every_verdict_is_shown_with_its_symbol_and_colour():
+    page = scorecard.show([claim(verdict) for verdict in claims.VERDICTS], whole=True)
     for verdict, (symbol, colour, _) in claims.VERDICTS.items():
-        found = scorecard.verdict_html(verdict)
-        assert f"{symbol}&nbsp;{verdict}" in found
-        assert colour in found
+        line = f'<b style="color:{colour};white-space:nowrap">{symbol}&nbsp;{verdict}</b>'
+        assert line in page._repr_html_()
 
 
 def test_jupyter_stores_the_table_and_its_text(table):
