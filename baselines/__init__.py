@@ -117,13 +117,17 @@ class Method:
         n_bits : int
         random_state : int, optional
         """
+        chosen = self.settings_for(benchmark)
+        # Copies, because a feature map must not be shared by two models.
+        return self.make(n_bits=n_bits, random_state=random_state, **copy.deepcopy(chosen))
+
+    def settings_for(self, benchmark: str | None) -> dict:
+        """Return the parameters of its models for one of the paper's data sets, or the default."""
         if benchmark not in (None, *PAPER_DATASETS):
             way = f"pass one of {', '.join(PAPER_DATASETS)}, or None for the default settings"
             raise ValueError(f"the paper has no data set {benchmark!r}; {way}.")
         chosen = {"feature_map": UnitLength(n_warmup=1000)} | self.settings
-        chosen |= self.by_benchmark.get(benchmark, {})
-        # Copies, because a feature map must not be shared by two models.
-        return self.make(n_bits=n_bits, random_state=random_state, **copy.deepcopy(chosen))
+        return chosen | self.by_benchmark.get(benchmark, {})
 
     def as_published(self) -> Method:
         """Return the method with what its published program computes otherwise."""

@@ -12,16 +12,11 @@ no part in choosing it.
 from __future__ import annotations
 
 import copy
-import hashlib
 import itertools
-import json
-import sys
 import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from concurrent.futures import ProcessPoolExecutor
 from functools import cache
-from multiprocessing import get_context
 from pathlib import Path
 from typing import NamedTuple
 
@@ -32,7 +27,6 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.preprocessing import normalize
-from tqdm import tqdm
 
 from baselines import LSH
 from baselines.linear import share_label
@@ -42,9 +36,9 @@ from metrics import HammingHistogram, hamming_histogram, mean_average_precision,
 from ridge import HadamardRidge
 from study import datasets, profile, protocol
 from study.features import prepare
-from study.keep import code_version, run_key, write_atomically
+from study.keep import code_version, kept, make_all, run_key
 from study.profile import by_profile
-from study.scores import headline, mean_ap
+from study.scores import mean_ap
 from study.select import values
 
 __all__ = ["CANDIDATES", "Recipe", "by_case", "choose", "chosen_without", "compare"]
@@ -368,17 +362,17 @@ def _count_ties(keys, items, relevant):
     return values
 
 
-def _run(job: dict, code: str) -> list[dict]:
+def _run(place: tuple[dict, Path]) -> list[dict]:
     """Return a record of each method on one split, read from build/records or written there."""
-    name, seed, features, split, n_anchors = job.values()
-    key = run_key(job, profile.PROFILE, datasets.fingerprint(name), code)
-    path = protocol.RECORDS / f"rivals-{name}-{seed}-{key}.json"
-    if path.exists():
-        return json.loads(path.read_text(encoding="utf-8"))
-    data = _load(name)
-    metric = headline(data.role)
+    job, path = place
+    return kept(path, lambda: _measured(**job))
+
+
+def _measured(dataset: str, seed: int, features: str, split: str, n_anchors: int) -> list[dict]:
+    job = {"dataset": dataset, "seed": seed, "features": features, "split": split}
+    data = _load(dataset)
     model = recipes(n_anchors)[f"HMOH, {features}"].model(N_BITS, seed)
-    _, parts = prepare(model, data, split, seed)
+    parts = prepare(model, data, split, seed)
     n = by_profile(None, 1500)
     (X, y), (D, db_y), (Q, query_y) = ((part.X[:n], part.y[:n]) for part in parts[:3])
     records = []
@@ -386,13 +380,13 @@ def _run(job: dict, code: str) -> list[dict]:
         codes, db_codes = encode(Q), encode(D)
         if codes.dtype == np.uint8:
             histogram = hamming_histogram(codes, db_codes, query_y, db_y, n_threads=1)
-            ap, p100 = mean_ap(histogram, metric), histogram.precision_at_k(100)
+            ap, p100 = mean_ap(histogram, data.metric), histogram.precision_at_k(100)
         else:
-            found = cosine_search(codes, db_codes, query_y, db_y, metric)
+            found = cosine_search(codes, db_codes, query_y, db_y, data.metric)
             ap, p100 = np.nanmean(found, axis=0).tolist()
-        record = job | {"role": data.role, "method": method, "label": f"{method}, {features}"}
-        records.append(record | {"bytes": n_bytes, "seconds": seconds, metric: ap, "P@100": p100})
-    write_atomically(path, json.dumps(records))
+        record = job | {"n_anchors": n_anchors, "role": data.role, "metric": data.metric}
+        record |= {"method": method, "label": f"{method}, {features}", "bytes": n_bytes}
+        records.append(record | {"seconds": seconds, data.metric: ap, "P@100": p100})
     return records
 
 
@@ -401,13 +395,12 @@ def compare(sets: Iterable[str], seeds: Iterable[int], split="paper", n_anchors=
 
     Splits are those of `protocol.run`, features those of `recipes`. Quick takes 1,500 rows of each.
     """
-    code = code_version(protocol.ROOT) + hashlib.sha256(Path(__file__).read_bytes()).hexdigest()
-    jobs = []
+    code = code_version(protocol.ROOT, "notebooks/beyond.py")
+    places = []
     for name, seed, kind in itertools.product(sets, seeds, ("unit rows", "side by side")):
         job = {"dataset": name, "seed": seed, "features": kind, "split": split}
-        jobs.append(job | {"n_anchors": n_anchors})
-    with ProcessPoolExecutor(mp_context=get_context("spawn")) as pool:
-        each = by_profile(pool.map, map)
-        found = each(_run, jobs, itertools.repeat(code))
-        bar = tqdm(found, total=len(jobs), leave=False, file=sys.stdout)
-        return list(itertools.chain.from_iterable(bar))
+        job |= {"n_anchors": n_anchors}
+        key = run_key(job, profile.PROFILE, datasets.fingerprint(name), code)
+        places.append((job, protocol.RECORDS / f"rivals-{name}-{seed}-{key}.json"))
+    found = make_all(_run, places, by_profile(None, 1))
+    return list(itertools.chain.from_iterable(found))

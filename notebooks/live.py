@@ -8,28 +8,22 @@ codes of the current model, and tries a rule that says when to re-encode everyth
 from __future__ import annotations
 
 import contextlib
-import copy
 import itertools
-import json
 import math
-import os
-import sys
 import time
 from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from functools import cache, lru_cache
-from multiprocessing import get_context
 from typing import NamedTuple
 
 import numpy as np
-from tqdm import tqdm
 
 from hmoh import NotFittedError, OnlineHasher
 from metrics import hamming_histogram
 from study import datasets
 from study.datasets import Dataset
-from study.keep import plain
-from study.scores import headline, mean_ap
+from study.features import Map
+from study.keep import make_all
+from study.scores import mean_ap
 from study.training import new_model
 
 __all__ = ["STREAMS", "Stream", "call_times", "changed_bits", "follow", "groups_of", "joining"]
@@ -145,7 +139,7 @@ def joining(
         data.labels[parts.queries],
         asked,
         data.features[spare],
-        headline(data.role),
+        data.metric,
     )
 
 
@@ -206,38 +200,26 @@ def root_weights(y: np.ndarray) -> np.ndarray:
     return np.sqrt(np.arange(1, len(y) + 1) / (n_classes * counts[is_of_class]))
 
 
-def mapped(
-    model: OnlineHasher, stream: Stream, first: np.ndarray | None = None
-) -> tuple[OnlineHasher, Stream]:
-    """Return an untrained model without its feature map, and the stream that the map has mapped.
+def mapped(model: OnlineHasher, stream: Stream, first: np.ndarray | None = None) -> Stream:
+    """Return the stream that the feature map of an untrained model has mapped.
 
     Parameters
     ----------
     model : OnlineHasher
-        It is not changed.
+        It is not changed. Without its map it learns from the mapped stream.
     stream : Stream
     first : (k, d) array, optional
         Rows to fit the map on. By default the first arrivals, as the model would do it.
     """
-    maps = model.feature_map
-    if maps is None:
-        return model, stream
-    maps = copy.deepcopy(maps if isinstance(maps, list) else [maps])
-    n_warmup = 0
-    if first is None:
-        n_warmup = model.n_warmup
-        first = stream.X[:n_warmup]
-    for part in maps:
-        first = part.fit(first).transform(first)
+    return _through(Map.of(model), model.n_warmup if first is None else 0, stream, first)
 
-    def through(X: np.ndarray) -> np.ndarray:
-        for part in maps:
-            X = part.transform(X)
-        return X
 
+def _through(given: Map, n_warmup: int, stream: Stream, first: np.ndarray | None = None) -> Stream:
+    if not given.maps:
+        return stream
+    through = given.fitted(stream.X[:n_warmup] if first is None else first)
     X, Q, spare = map(through, (stream.X, stream.Q, stream.spare))
-    found = stream._replace(X=X, Q=Q, spare=spare, n_warmup=n_warmup)
-    return copy.deepcopy(model).set_params(feature_map=None), found
+    return stream._replace(X=X, Q=Q, spare=spare, n_warmup=n_warmup)
 
 
 # ---- one run -------------------------------------------------------------------------
@@ -343,19 +325,10 @@ def _stream(dataset: str, kind: str, seed: int, n: int) -> Stream:
     return STREAMS[kind](_data(dataset), seed, n)
 
 
-# The last two mapped streams, by what they were made of.
-_mapped_streams: dict[tuple, Stream] = {}
-
-
-def _mapped_stream(model: OnlineHasher, *case) -> Stream:
-    """Return a mapped stream, which models of one class with the same maps and warm-up share."""
-    maps = json.dumps(plain(model.feature_map))
-    key = (*case, type(model), model.warmup, maps)
-    if key not in _mapped_streams:
-        while len(_mapped_streams) > 1:
-            del _mapped_streams[next(iter(_mapped_streams))]
-        _mapped_streams[key] = mapped(model, _stream(*case))[1]
-    return _mapped_streams[key]
+@lru_cache(maxsize=2)
+def _mapped_stream(given: Map, n_warmup: int, *case) -> Stream:
+    """Return a mapped stream, which models with the same maps and warm-up share."""
+    return _through(given, n_warmup, _stream(*case))
 
 
 def run(
@@ -376,7 +349,7 @@ def run(
     """
     role = _data(dataset).role
     model = new_model(method, role, n_bits, seed, params)
-    stream = _mapped_stream(model, dataset, kind, seed, n)
+    stream = _mapped_stream(Map.of(model), model.n_warmup, dataset, kind, seed, n)
     record = {"method": method, "label": label or method, "stream": kind, "seed": seed}
     model.set_params(feature_map=None)
     return record | follow(model, stream, seed=seed, **options)
@@ -387,15 +360,11 @@ def run(
 
 def run_all(jobs: list[dict], n_workers: int = 1) -> list[dict]:
     """Return the records of `run` with these arguments, in order, made by so many processes."""
-    bar = {"total": len(jobs), "leave": False, "file": sys.stdout}
-    if n_workers == 1:
-        return [run(**job) for job in tqdm(jobs, **bar)]
-    # The new processes read these variables: one core for each of them.
-    for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
-        os.environ.setdefault(name, "1")
-    with ProcessPoolExecutor(n_workers, mp_context=get_context("spawn")) as pool:
-        futures = [pool.submit(run, **job) for job in jobs]
-        return [future.result() for future in tqdm(futures, **bar)]
+    return make_all(_run, jobs, n_workers)
+
+
+def _run(job: dict) -> dict:
+    return run(**job)
 
 
 def call_times(

@@ -20,6 +20,7 @@ from __future__ import annotations
 import argparse
 import hashlib
 import io
+import json
 import os
 import sys
 from dataclasses import dataclass, field, replace
@@ -30,6 +31,7 @@ import numpy as np
 
 from hmoh import check_features, check_labels
 from study import originals
+from study.keep import plain_values
 
 __all__ = [
     "BENCHMARKS",
@@ -330,21 +332,26 @@ def load(name: str) -> Dataset:
     return _load_shipped(source)
 
 
-def fingerprint(name: str) -> str:
+def fingerprint(dataset: str | Dataset) -> str:
     """Return a text that changes when the content of a data set changes.
 
-    Runs and verdicts that are kept on disk are stored under it. It does not read the data:
+    Runs and verdicts that are kept on disk are stored under it. For a name, the data are not read:
 
     - for a set that ships, it is the sha256 that the file must have;
     - for an original, see `originals.fingerprint`;
     - for an original that is missing, it is the fingerprint of its stand-in.
 
+    For data of your own it is a hash of all arrays and sizes.
+
     Parameters
     ----------
-    name : str
-        A name that `load` accepts.
+    dataset : str or Dataset
+        A name that `load` accepts, or data of your own.
     """
-    source, path = _resolve(name)
+    if isinstance(dataset, Dataset):
+        content = vars(dataset) | {"benchmark": dataset.role}
+        return hashlib.sha256(json.dumps(plain_values(content)).encode()).hexdigest()
+    source, path = _resolve(dataset)
     if path is not None:
         return originals.fingerprint(path)
     return SHA256[f"{source}.npz"]

@@ -24,7 +24,7 @@ from study import datasets
 from study.datasets import Dataset, Split
 from study.keep import plain
 
-__all__ = ["SPLITS", "Part", "Parts", "prepare"]
+__all__ = ["SPLITS", "Map", "Part", "Parts", "prepare"]
 
 BLOCK_ROWS = 8192  # rows that are mapped at a time
 MOST_VALUES = 1 << 27  # of mapped features that are kept: half a gigabyte
@@ -59,6 +59,8 @@ class Parts(NamedTuple):
     Attributes
     ----------
     stream, database, queries : Part
+    mapped : bool
+        The features are mapped, so that a model needs no map.
     n_warmup : int
         The first samples of the stream that the map was fitted on; 0 if nothing was mapped. Before
         them no model can encode.
@@ -69,17 +71,49 @@ class Parts(NamedTuple):
     stream: Part
     database: Part
     queries: Part
+    mapped: bool = False
     n_warmup: int = 0
     seconds: float = 0.0
 
 
 @dataclass(frozen=True)
-class _Map:
-    """Hold a feature map that equals another one of the same classes and parameters."""
+class Map:
+    """Hold a feature map, or several in turn; it equals another of equal classes and parameters."""
 
     text: str
     classes: tuple[type, ...]
-    feature_map: object = field(compare=False)
+    maps: tuple = field(compare=False)
+
+    @classmethod
+    def of(cls, model: OnlineHasher) -> Map:
+        """Return the map of a model; it has no maps if the model has none."""
+        given = model.feature_map
+        maps = given if isinstance(given, (list, tuple)) else [] if given is None else [given]
+        return cls(json.dumps(plain(given)), tuple(map(type, maps)), tuple(maps))
+
+    def fitted(
+        self, first: np.ndarray, seen: np.ndarray | None = None
+    ) -> Callable[[np.ndarray], np.ndarray]:
+        """Fit copies of the maps in turn, and return the function that maps features.
+
+        Parameters
+        ----------
+        first : (n, d) array
+            The rows to fit them on.
+        seen : array, optional
+            Other rows to fit the first of the maps on.
+        """
+        maps = copy.deepcopy(self.maps)
+        for number, part in enumerate(maps):
+            rows = seen if seen is not None and number == 0 else first
+            first = part.fit(rows).transform(first)
+
+        def through(X: np.ndarray) -> np.ndarray:
+            for part in maps:
+                X = part.transform(X)
+            return X
+
+        return through
 
 
 def prepare(
@@ -89,12 +123,12 @@ def prepare(
     seed: int,
     n_queries: int | None = None,
     published: bool = False,
-) -> tuple[OnlineHasher, Parts]:
-    """Return an untrained model without its feature map, and the parts that the map has mapped.
+) -> Parts:
+    """Return the parts of a split, mapped by the feature map of an untrained model.
 
-    The model learns from them what it would learn with its own map, up to the rounding of matrix
-    products. If the mapped features would need more than half a gigabyte, the model keeps its map
-    and the features stay as they are.
+    Without its map the model learns from them what it would learn with it, up to the rounding of
+    matrix products. If the mapped features would need more than half a gigabyte, the features stay
+    as they are, and the model needs its map.
 
     The published loaders centre on the mean of all rows, later samples and queries included
     (lmbxmu/mycode, .../+Datasets/mnist.m, and fcakir/mihash, online-hashing/+Datasets/cifar.m, line
@@ -118,30 +152,17 @@ def prepare(
         known = ", ".join(f'"{name}"' for name in SPLITS)
         raise ValueError(f"split={split!r} is unknown; pass one of {known}.")
     case = (data, split, seed, n_queries)
-    maps = _listed(model.feature_map)
-    if not maps:
-        return model, _raw_parts(*case)
-    text = json.dumps(plain(model.feature_map))
-    classes = tuple(type(part) for part in maps)
+    given = Map.of(model)
+    if not given.maps:
+        return _raw_parts(*case)
     # The number of samples that the model itself would take.
-    n_warmup = model.n_warmup
-    given = _Map(text, classes, model.feature_map)
-    mapped = _mapped_parts(*case, given, n_warmup, published)
-    if mapped is None:
-        if published:
-            raise ValueError(
-                f"the features of {data.name} are too many to fit a map as published; "
-                "raise MOST_VALUES of study/features.py, or take a smaller set."
-            )
-        return model, _raw_parts(*case)
-    return copy.deepcopy(model).set_params(feature_map=None), mapped
-
-
-def _listed(feature_map) -> list:
-    """Return the maps that are applied in turn."""
-    if isinstance(feature_map, (list, tuple)):
-        return list(feature_map)
-    return [] if feature_map is None else [feature_map]
+    parts = _mapped_parts(*case, given, model.n_warmup, published)
+    if parts is None and published:
+        raise ValueError(
+            f"the features of {data.name} are too many to fit a map as published; "
+            "raise MOST_VALUES of study/features.py, or take a smaller set."
+        )
+    return _raw_parts(*case) if parts is None else parts
 
 
 def _rows(data: Dataset, split: str, seed: int, n_queries: int | None) -> Split:
@@ -169,22 +190,19 @@ def _raw_parts(data, split, seed, n_queries) -> Parts:
 
 
 @lru_cache(maxsize=KEPT)
-def _mapped_parts(data, split, seed, n_queries, given: _Map, n_warmup, published) -> Parts | None:
+def _mapped_parts(data, split, seed, n_queries, given: Map, n_warmup, published) -> Parts | None:
     """Return the parts with mapped features, or None if they are too large to keep."""
     rows = _rows(data, split, seed, n_queries)
-    maps = _listed(copy.deepcopy(given.feature_map))
+    n_stream = len(rows.stream)
 
     begin = time.perf_counter()
-    first = data.features[rows.stream[:n_warmup]]
-    for part in maps:
-        seen = first
-        if published and part is maps[0]:
-            seen = _seen_by_published(part, data, rows, n_warmup, seed)
-        first = part.fit(seen).transform(first)
-    fit_seconds = time.perf_counter() - begin
+    seen = None
+    if published:
+        seen = _seen_by_published(given.maps[0], data, rows, n_warmup, seed)
+    through = given.fitted(data.features[rows.stream[:n_warmup]], seen)
+    seconds = time.perf_counter() - begin
 
-    n_stream = len(rows.stream)
-    width = first.shape[1]
+    width = through(data.features[:1]).shape[1]
     stream_leads = np.array_equal(rows.database[:n_stream], rows.stream)
     n_rows = len(rows.database) + len(rows.queries)
     n_rows += 0 if stream_leads else n_stream
@@ -194,10 +212,7 @@ def _mapped_parts(data, split, seed, n_queries, given: _Map, n_warmup, published
     def map_into(Z: np.ndarray, numbers: np.ndarray) -> None:
         for start in range(0, len(numbers), BLOCK_ROWS):
             block = slice(start, start + BLOCK_ROWS)
-            X = data.features[numbers[block]]
-            for part in maps:
-                X = part.transform(X)
-            Z[block] = X
+            Z[block] = through(data.features[numbers[block]])
 
     database = np.empty((len(rows.database), width), np.float32)
     queries = np.empty((len(rows.queries), width), np.float32)
@@ -207,7 +222,7 @@ def _mapped_parts(data, split, seed, n_queries, given: _Map, n_warmup, published
 
     begin = time.perf_counter()
     map_into(stream, rows.stream)
-    seconds = fit_seconds + time.perf_counter() - begin
+    seconds += time.perf_counter() - begin
 
     n_done = n_stream if stream_leads else 0
     map_into(database[n_done:], rows.database[n_done:])
@@ -216,6 +231,7 @@ def _mapped_parts(data, split, seed, n_queries, given: _Map, n_warmup, published
         Part(stream, data.labels[rows.stream]),
         Part(database, data.labels[rows.database]),
         Part(queries, data.labels[rows.queries]),
-        n_warmup,
-        seconds,
+        mapped=True,
+        n_warmup=n_warmup,
+        seconds=seconds,
     )

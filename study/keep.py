@@ -1,23 +1,33 @@
-"""Keep finished runs: a key for what a run depends on, and files that are never half written.
+"""Keep finished runs: what a run depends on, its file, and the processes that make many.
 
 A kept run is valid while nothing that it depends on has changed: the code of the modules below, the
-data, and its arguments. Comments, docstrings and formatting of the code do not count.
+versions of the libraries that compute it, the data, and its arguments. Comments, docstrings and
+formatting of the code do not count, nor do metrics that are derived from a kept record.
 """
 
 from __future__ import annotations
 
 import ast
 import hashlib
+import importlib.metadata
 import json
 import os
+import sys
 import tempfile
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from multiprocessing import get_context
 from pathlib import Path
 
 import numpy as np
+from tqdm import tqdm
 
 __all__ = [
+    "LIBRARIES",
     "MODULES",
     "code_version",
+    "kept",
+    "make_all",
     "plain",
     "plain_values",
     "run_key",
@@ -35,16 +45,24 @@ MODULES = (
     "study/scores.py",
     "study/features.py",
     "study/originals.py",
-    "study/protocol.py",
     "study/keep.py",
     "study/training.py",
 )
+LIBRARIES = ("numpy", "numba", "scikit-learn")
 
 
-def code_version(root: Path) -> str:
-    """Return a hash of the code of `MODULES` in a folder, without comments and docstrings."""
+# ---- what a run depends on -----------------------------------------------------------
+
+
+def code_version(root: Path, *others: str) -> str:
+    """Return a hash of the versions of `LIBRARIES` and of the code of `MODULES` in a folder.
+
+    Comments, docstrings and derived metrics do not count. `others` are patterns of more modules.
+    """
     digest = hashlib.sha256()
-    for pattern in MODULES:
+    for name in LIBRARIES:
+        digest.update(f"{name} {_version_of(name)}\n".encode())
+    for pattern in (*MODULES, *others):
         paths = sorted(root.glob(pattern))
         if not paths:
             raise FileNotFoundError(
@@ -57,14 +75,30 @@ def code_version(root: Path) -> str:
     return digest.hexdigest()
 
 
+def _version_of(library: str) -> str | None:
+    try:
+        return importlib.metadata.version(library)
+    except importlib.metadata.PackageNotFoundError:
+        return None
+
+
 def _without_docstrings(source: str) -> str:
-    """Return the syntax tree of a module as text; it has no comments and no line numbers."""
+    """Return the syntax tree of a module as text; it has no comments and no line numbers.
+
+    What is decorated with `scores.derived` is left out, because it is computed from kept records.
+    """
     tree = ast.parse(source)
+    tree.body = [node for node in tree.body if not _is_derived(node)]
     documented = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
     for node in ast.walk(tree):
         if isinstance(node, documented) and ast.get_docstring(node, clean=False) is not None:
             del node.body[0]
     return ast.dump(tree)
+
+
+def _is_derived(node: ast.stmt) -> bool:
+    decorators = getattr(node, "decorator_list", [])
+    return any(ast.unparse(decorator).startswith("derived(") for decorator in decorators)
 
 
 def plain(value):
@@ -114,6 +148,64 @@ def run_key(job: dict, *versions: str) -> str:
     arguments["params"] = plain_values(job.get("params") or {})
     text = json.dumps([arguments, *versions], sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:20]
+
+
+# ---- files and processes -------------------------------------------------------------
+
+
+def kept(path: Path, make: Callable[[], dict | list]) -> dict | list:
+    """Return what a file keeps as JSON; if it is missing, what `make` gives, which is written."""
+    if not path.exists():
+        made = make()
+        write_atomically(path, json.dumps(made))
+        return made
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        way = "delete it, and it is made again"
+        raise ValueError(f"{path} is damaged ({error}); {way}.") from None
+
+
+def make_all(
+    make: Callable,
+    jobs: Sequence,
+    n_workers: int | None = 1,
+    order: Iterable[int] | None = None,
+    text: str = "",
+) -> list:
+    """Return what a function gives for every job, in order, behind a progress bar.
+
+    Parameters
+    ----------
+    make : callable
+        Of one argument, the job.
+    jobs : sequence
+    n_workers : int, optional
+        New processes to make them in, each with one thread; None is one for each core. With 0 or
+        1 they are made in this process.
+    order : numbers of the jobs, optional
+        The order in which they are begun.
+    text : str
+        Stands before the bar.
+    """
+    order = range(len(jobs)) if order is None else order
+    n_workers = min(len(jobs), os.cpu_count() if n_workers is None else n_workers)
+    # JupyterLab shows what goes to stderr as an error. A command's tables go to stdout alone.
+    file = sys.stdout if "ipykernel" in sys.modules else sys.stderr
+    bar = {"total": len(jobs), "desc": text, "unit": "run", "leave": False, "file": file}
+    if n_workers <= 1:
+        found = {number: make(jobs[number]) for number in tqdm(order, **bar)}
+        return [found[number] for number in range(len(jobs))]
+    # The new processes read these variables.
+    for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
+        os.environ.setdefault(name, "1")
+    with ProcessPoolExecutor(n_workers, mp_context=get_context("spawn")) as pool:
+        futures = {number: pool.submit(make, jobs[number]) for number in order}
+        for future in tqdm(as_completed(futures.values()), **bar):
+            if future.exception():
+                pool.shutdown(wait=False, cancel_futures=True)
+                raise future.exception()
+    return [futures[number].result() for number in range(len(jobs))]
 
 
 def write_atomically(path: Path, content: str | bytes) -> None:

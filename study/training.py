@@ -1,11 +1,13 @@
-"""Make a model with the paper's parameters, train it on a stream, encode and count distances."""
+"""Make one run: a model with the paper's parameters learns a stream, encodes, and is measured."""
 
 from __future__ import annotations
 
 import contextlib
 import itertools
+import json
 import time
 import warnings
+from collections.abc import Sequence
 from functools import cache
 
 import numpy as np
@@ -13,32 +15,82 @@ import numpy as np
 import baselines
 from hmoh import NotFittedError, OnlineHasher
 from metrics import HammingHistogram, hamming_histogram
-from study.features import Parts
-from study.scores import mean_ap
+from study import datasets, profile
+from study.datasets import Dataset
+from study.features import Parts, prepare
+from study.keep import plain, plain_values
+from study.scores import mean_ap, measure, with_derived
 
-__all__ = ["compile_method", "evaluate", "fit", "fit_in_steps", "new_model"]
+__all__ = ["compile_method", "data_of", "evaluate", "fit", "fit_in_steps", "map_text"]
+__all__ += ["method_of", "name_run", "new_model", "run"]
+
+
+# ---- data and models -----------------------------------------------------------------
+
+
+def data_of(dataset: str | Dataset) -> Dataset:
+    """Return a data set by its name, in the quick profile a small part, or as it is given."""
+    if isinstance(dataset, Dataset):
+        return dataset
+    if not isinstance(dataset, str):
+        way = "pass a name, or datasets.Dataset(name, features, labels)"
+        raise TypeError(f"the data set is a {type(dataset).__name__}; {way}.")
+    return _loaded(dataset)
+
+
+@cache
+def _loaded(name: str) -> Dataset:
+    data = datasets.load(name)
+    return datasets.small_part(data) if profile.QUICK else data
+
+
+def method_of(name: str, published: bool = False) -> baselines.Method:
+    """Return an entry of `baselines.METHODS`, or the published reading of it if it has one."""
+    # Looked up in each call, so that a method that a notebook adds to METHODS is found.
+    if name not in baselines.METHODS:
+        known = ", ".join(baselines.METHODS)
+        way = f"pass one of {known}, or add it to baselines.METHODS"
+        raise ValueError(f"there is no method {name!r}; {way}.")
+    if published and name in baselines.METHODS_AS_PUBLISHED:
+        return baselines.METHODS_AS_PUBLISHED[name]
+    return baselines.METHODS[name]
 
 
 def new_model(
-    method, role, n_bits, seed, params=None, published=False, n_threads=1
+    method: str,
+    role: str | None,
+    n_bits: int,
+    seed: int,
+    params: dict | None = None,
+    published: bool = False,
+    n_threads: int | None = 1,
 ) -> OnlineHasher:
     """Return an untrained model with the paper's parameters, except those in ``params``.
 
     A method without a published reading is the described one. Without a role, or with one that the
     paper does not have, the settings are the default ones.
     """
-    # Looked up in each call, so that a method that a notebook adds to METHODS is found.
-    methods = baselines.METHODS
-    if method not in methods:
-        raise ValueError(f"there is no method {method!r}; pass one of {', '.join(methods)}.")
-    if published:
-        methods = methods | baselines.METHODS_AS_PUBLISHED
-    if role not in baselines.PAPER_DATASETS:
-        role = None
-    model = methods[method](role, n_bits, seed)
+    model = method_of(method, published)(_paper_role(role), n_bits, seed)
     if "n_threads" in model.get_params():
         model.set_params(n_threads=n_threads)
     return model.set_params(**params or {})
+
+
+def _paper_role(role: str | None) -> str | None:
+    return role if role in baselines.PAPER_DATASETS else None
+
+
+def map_text(method: str, role: str | None, params: dict | None) -> str:
+    """Return a text that is the same for models with the same feature map; none is made."""
+    # A method that a notebook added may be a plain function.
+    settings_for = getattr(method_of(method), "settings_for", lambda role: {})
+    given = settings_for(_paper_role(role)) | (params or {})
+    return json.dumps({k: plain(given[k]) for k in sorted(given) if k.startswith("feature_map")})
+
+
+def name_run(method: str, published: bool) -> str:
+    """Return the name of a run in tables and figures, if it was given no other."""
+    return f"{method}, as published" if published else method
 
 
 @cache
@@ -50,7 +102,113 @@ def compile_method(method: str, published: bool) -> None:
     new_model(method, "mnist", 8, 0, published=published).fit(X, y)
 
 
-def evaluate(model, parts: Parts, n_threads) -> HammingHistogram:
+# ---- one run -------------------------------------------------------------------------
+
+
+def run(
+    method: str,
+    dataset: str | Dataset,
+    n_bits: int,
+    seed: int,
+    checkpoints: bool | list[int] = False,
+    split: str = "paper",
+    params: dict | None = None,
+    n_queries: int | None = None,
+    n_threads: int | None = 1,
+    label: str | None = None,
+    published: bool = False,
+) -> dict:
+    """Train on the stream, encode, evaluate.
+
+    Parameters
+    ----------
+    method : str
+        A name of `baselines.METHODS`.
+    dataset : str or Dataset
+        A name that `datasets.load` knows, or data of your own.
+    n_bits, seed : int
+    checkpoints : bool or list of int
+        Also measure the headline metric after these numbers of samples. True means after every
+        tenth of the stream (on Places205 the paper's shares, from 5 % on).
+    split : {"paper", "unseen", "test", "held-out"}
+        `datasets.split`, `datasets.unseen_split` with classes that the stream never shows,
+        `datasets.split` with queries from the test part only, or `datasets.held_out_split`.
+    params : dict, optional
+        Parameters of the model other than the paper's, such as ``{"feature_map": None}`` or
+        ``{"batch_size": 2}``. `keep.plain` says which values are allowed.
+    n_queries : int, optional
+        A number other than the paper's.
+    n_threads : int, optional
+        Threads for training and evaluation; None means all cores. `protocol.run_all` runs one
+        process on each core instead.
+    label : str, optional
+        The name of this run in tables and figures. By default it is the method's name, followed by
+        ", as published" if it is.
+    published : bool
+        Take the method from `baselines.METHODS_AS_PUBLISHED`: what the published benchmark
+        computes, faults included.
+
+    Returns
+    -------
+    dict
+        "method", "label", "dataset", "n_bits", "seed", "split", "n_queries", "published" as above;
+        "role", "stand_in_for" (None if the data are the paper's, or your own) and "metric", the
+        name of the headline metric, of the data; "n_stream" and "n_database"; and
+
+        - "params" as given and "settings", all parameters of the model by scikit-learn's deep
+          names such as "feature_map__n_anchors", both as values of `keep.plain`;
+        - "train_seconds" without compilation: to fit the feature map and map the stream, and to
+          learn from it. Runs that share a map share the time of mapping, measured once;
+        - what `scores.measure` returns: metrics and curves;
+        - with checkpoints "samples" and "stream", the headline metric after each of them. It is
+          None where a method cannot encode yet;
+        - the derived metrics of `scores.METRICS`, as far as the record has the values for them.
+    """
+    data = data_of(dataset)
+    model = new_model(method, data.role, n_bits, seed, params, published, n_threads)
+    settings = plain_values(model.get_params())
+    as_published = published and method in baselines.PUBLISHED_FAULTS
+    parts = prepare(model, data, split, seed, n_queries, as_published)
+    if parts.mapped:
+        model.set_params(feature_map=None)
+    n_stream = len(parts.stream.X)
+    record = {
+        "method": method,
+        "label": label or name_run(method, published),
+        "dataset": data.name,
+        "role": data.role,
+        "stand_in_for": data.stand_in_for,
+        "metric": data.metric,
+        "n_bits": n_bits,
+        "seed": seed,
+        "split": split,
+        "published": published,
+        "params": plain_values(params or {}),
+        "settings": settings,
+        "n_stream": n_stream,
+        "n_queries": len(parts.queries.X),
+        "n_database": len(parts.database.X),
+    }
+    compile_method(method, published)
+    if checkpoints is True:
+        shares = data.benchmark.checkpoints if data.benchmark else datasets.TENTHS
+        checkpoints = [round(share * n_stream) for share in shares]
+    if checkpoints:
+        stops = [stop for stop in checkpoints if stop < n_stream]
+        seconds, curve = fit_in_steps(model, parts, stops, data.metric, n_threads)
+    else:
+        seconds = fit(model, parts)
+    record["train_seconds"] = parts.seconds + seconds
+    record |= measure(evaluate(model, parts, n_threads), data.metric, len(parts.database.X))
+    if checkpoints:
+        if len(stops) < len(checkpoints):
+            stops.append(checkpoints[len(stops)])
+            curve.append(record[data.metric])
+        record |= {"samples": stops, "stream": curve}
+    return with_derived(record)
+
+
+def evaluate(model: OnlineHasher, parts: Parts, n_threads: int | None) -> HammingHistogram:
     """Encode queries and database, and count the distances between them."""
     queries = model.transform(parts.queries.X)
     database = model.transform(parts.database.X)
@@ -72,7 +230,7 @@ def _without_advice():
         yield
 
 
-def fit(model, parts: Parts) -> float:
+def fit(model: OnlineHasher, parts: Parts) -> float:
     """Fit the model to the stream and return the seconds that it took."""
     start = time.perf_counter()
     with _without_advice():
@@ -80,7 +238,9 @@ def fit(model, parts: Parts) -> float:
     return time.perf_counter() - start
 
 
-def fit_in_steps(model, parts: Parts, stops: list[int], metric, n_threads):
+def fit_in_steps(
+    model: OnlineHasher, parts: Parts, stops: Sequence[int], metric: str, n_threads: int | None
+) -> tuple[float, list[float | None]]:
     """Fit the model to the stream; return the seconds, and the metric after each of the stops.
 
     The metric is None while the method still collects its first samples. The stops are before the

@@ -388,14 +388,14 @@ def test_as_published_maps_are_fitted_on_rows_that_the_stream_has_not_shown():
     sizes = {"test_rows": np.arange(2900, 3000), "n_queries": 100, "stream_size": 200}
     data = replace(mnist, **part, **sizes)
     model = METHODS_AS_PUBLISHED["OSH"]("mnist", 8, 0)
-    _, parts = prepare(model, data, "paper", 0, published=True)
+    parts = prepare(model, data, "paper", 0, published=True)
     stream_rows = data.features[split(data, 0).stream]
     expected = UnitLength().fit(data.features).transform(stream_rows)
     assert_allclose(parts.stream.X, expected, atol=1e-6)
     assert not np.allclose(UnitLength().fit(stream_rows).transform(stream_rows), expected)
     # The anchors, whose kernel features are 1, are spread over the first half of the database.
     model = METHODS_AS_PUBLISHED["HMOH"]("mnist", 8, 0).set_params(feature_map=RBF(20))
-    _, parts = prepare(model, data, "paper", 0, published=True)
+    parts = prepare(model, data, "paper", 0, published=True)
     anchors = parts.database.X.argmax(axis=0)
     assert_allclose(parts.database.X.max(axis=0), 1, atol=1e-5)
     assert 200 < anchors.max() < 1450

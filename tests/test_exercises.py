@@ -283,7 +283,7 @@ def clean():
     import matplotlib.pyplot as plt
 
     import baselines
-    from study import datasets, profile, protocol
+    from study import datasets, profile, training
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sys, "path", list(sys.path))
@@ -291,12 +291,12 @@ def clean():
         patch.setattr(datasets, "load", functools.cache(datasets.load))
         patch.setattr(baselines, "METHODS", dict(baselines.METHODS))  # exercise 9 adds to it
         patch.setattr(profile, "QUICK", True)
-        protocol._data.cache_clear()
+        training._loaded.cache_clear()
         plt.switch_backend("agg")
         with plt.rc_context():
             yield
         plt.close("all")
-        protocol._data.cache_clear()
+        training._loaded.cache_clear()
 
 
 def run(cell, path, names):
@@ -482,7 +482,7 @@ after = quarter(9)
 def test_library_agrees_on_the_saturated_histogram():
     """Exercise 8 merges columns and study/scores.py keeps them empty, with the same mAP."""
     from metrics import HammingHistogram
-    from study import protocol
+    from study import scores
 
     path = FOLDER / "source" / "08_int8.py"
     names = {"np": np, "HammingHistogram": HammingHistogram}
@@ -491,6 +491,6 @@ def test_library_agrees_on_the_saturated_histogram():
     rng = np.random.default_rng(0)
     items = rng.integers(1, 9, size=(5, 257))
     h = HammingHistogram(items, rng.integers(0, items + 1))
-    expected = protocol.int8_saturated(h).mean_average_precision()
+    expected = scores.int8_saturated(h).mean_average_precision()
     assert names["saturate"](h).mean_average_precision() == pytest.approx(expected, abs=1e-12)
     assert abs(h.mean_average_precision() - expected) > 1e-3

@@ -131,8 +131,8 @@ def test_only_square_images_can_turn():
 def test_a_mapped_stream_teaches_what_the_map_would_have_taught(feature_map):
     stream = live.shuffled(small(), 0, 500)
     model = HMOH(16, feature_map=feature_map, warmup=60, random_state=0)
-    without, found = live.mapped(model, stream)
-    assert without.feature_map is None and found.n_warmup == 60
+    without, found = HMOH(16, warmup=60, random_state=0), live.mapped(model, stream)
+    assert found.n_warmup == 60
     assert found.X.shape == (500, 50) and found.Q.shape == (40, 50)
     without.partial_fit(found.X, found.y)
     model.partial_fit(stream.X, stream.y)
@@ -141,7 +141,7 @@ def test_a_mapped_stream_teaches_what_the_map_would_have_taught(feature_map):
 
 def test_a_map_can_be_fitted_on_other_rows():
     stream = live.shuffled(small(), 0, 500)
-    _, found = live.mapped(HMOH(16, feature_map=RBF(50)), stream, stream.spare)
+    found = live.mapped(HMOH(16, feature_map=RBF(50)), stream, stream.spare)
     # The first anchor is the first spare row, so its own feature is 1.
     anchors = RBF(50).fit(stream.spare)
     assert found.n_warmup == 0
@@ -209,8 +209,8 @@ def test_the_rule_re_encodes_when_bits_change(monkeypatch):
 
 def test_nothing_is_found_before_a_model_can_encode():
     stream = live.shuffled(small(), 0, 600)
-    model, found = live.mapped(HMOH(16, feature_map=RBF(250)), stream)
-    record = live.follow(model, found, every=200, check=200)
+    found = live.mapped(HMOH(16, feature_map=RBF(250)), stream)
+    record = live.follow(HMOH(16), found, every=200, check=200)
     assert np.isnan(record["stale"][0]) and np.isnan(record["changed"][0])
     assert np.isfinite(record["stale"][1:]).all()
     assert record["checks"] == 2
@@ -236,7 +236,7 @@ def test_redrawn_targets_are_new_ones_and_spoil_old_codes(method):
 def test_run_makes_the_method_with_other_parameters(monkeypatch):
     monkeypatch.setattr(live, "_data", lambda name: small(d=16))
     live._stream.cache_clear()
-    live._mapped_streams.clear()
+    live._mapped_stream.cache_clear()
     job = {"seed": 1, "n": 600, "every": 300, "n_bits": 16}
     plain = live.run("HMOH", "classes join", **job)
     assert (plain["label"], plain["method"], plain["seed"]) == ("HMOH", "HMOH", 1)
@@ -254,7 +254,7 @@ def test_run_makes_the_method_with_other_parameters(monkeypatch):
     longer = live.run("HadamardRidge", "classes join", params=params, **job)
     assert longer["fresh"] != maps[2]["fresh"]
     live._stream.cache_clear()
-    live._mapped_streams.clear()
+    live._mapped_stream.cache_clear()
 
 
 # ---- many runs, and times ------------------------------------------------------------

@@ -8,7 +8,7 @@ from beyond import CANDIDATES, Recipe, choose, chosen_without
 from hmoh import HMOH
 from kernels import RBF
 from ridge import HadamardRidge
-from study.protocol import new_model
+from study.training import new_model
 
 
 def small(*names):

@@ -6,7 +6,7 @@ import pytest
 from beyond import compare, cosine_search, fit_rivals, itq, recipes
 
 from metrics import hamming_histogram, pack
-from study import profile, protocol
+from study import profile, protocol, training
 from study.scores import mean_ap
 
 
@@ -116,10 +116,10 @@ def test_the_toolkits_learners_are_those_of_the_protocol(monkeypatch, tmp_path):
     monkeypatch.setattr(protocol, "RECORDS", tmp_path)
     monkeypatch.setattr(profile, "QUICK", False)
     job = {"dataset": "reuters10", "seed": 3, "features": "side by side", "split": "paper"}
-    records = beyond._run(job | {"n_anchors": 30}, code="")
+    records = beyond._measured(**job, n_anchors=30)
     recipe = recipes(30)
     for name in ("HMOH, side by side", "HadamardRidge .001, side by side"):
         method, params = recipe[name]
-        expected = protocol.run(method, "reuters10", 32, 3, params=params)
+        expected = training.run(method, "reuters10", 32, 3, params=params)
         (found,) = [record for record in records if record["method"] == method]
         assert found["mAP"] == expected["mAP"] and found["bytes"] == 4

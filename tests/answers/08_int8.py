@@ -215,7 +215,9 @@ def saturate(h):
 
 # %% wrong saturate: int8_saturated does the whole task
 def saturate(h):
-    return protocol.int8_saturated(h)
+    from study import scores
+
+    return scores.int8_saturated(h)
 
 
 # %% right saturate: a loop over the different similarities

@@ -230,11 +230,7 @@ for r in (64, 128, 256, 300, 512):
     need_items, need_relevant = (counts @ is_part for counts in before)
     with (
         replaced(globals(), similarity_as_published=checked_similarity),
-        switched_off(
-            globals(),
-            "study.scores.int8_saturated",
-            "study.protocol.int8_saturated",
-        ),
+        switched_off(globals(), "study.scores.int8_saturated"),
     ):
         merged = saturate(right)
     assert isinstance(merged, HammingHistogram), (
