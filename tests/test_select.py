@@ -2,34 +2,19 @@
 
 import numpy as np
 import pytest
+from claim_files import record, seeds
 
 from study import profile, select
 from study.select import samples, values
 
-RUN = {"dataset": "mnist", "role": "mnist", "metric": "mAP", "stand_in_for": None}
-HMOH = RUN | {"method": "HMOH", "n_bits": 8}
-
-
-def records(values, metric="mAP", **more):
-    """Return records of {(method, n_bits): values over seeds}."""
-    found = []
-    for (method, n_bits), row in values.items():
-        for seed, value in enumerate(row):
-            case = {"method": method, "label": method, "n_bits": n_bits, "seed": seed}
-            found.append(RUN | case | {metric: value} | more)
-    return found
-
-
-RECORDS = records(
-    {
-        ("LSH", 8): [0.1, 0.3],
-        ("HMOH", 8): [0.6, 0.8],
-        ("HCOH", 8): [0.4, 0.6],
-        ("LSH", 16): [0.9, 0.9],
-        ("HMOH", 16): [0.7, 0.7],
-        ("HCOH", 16): [0.5, 0.5],
-    }
-)
+HMOH = record("HMOH", 8)
+RECORDS = []
+for n_bits, by_method in {
+    8: {"LSH": [0.1, 0.3], "HMOH": [0.6, 0.8], "HCOH": [0.4, 0.6]},
+    16: {"LSH": [0.9, 0.9], "HMOH": [0.7, 0.7], "HCOH": [0.5, 0.5]},
+}.items():
+    for method, scores in by_method.items():
+        RECORDS += seeds(method, scores, n_bits=n_bits)
 
 
 # ---- by case and seed ----------------------------------------------------------------
@@ -42,7 +27,7 @@ def test_samples_are_a_value_for_each_seed_of_each_case():
     by_two = samples(RECORDS, "mAP", "label", "n_bits")
     assert list(by_two)[:2] == [("LSH", 8), ("HMOH", 8)] and len(by_two) == 6
     # The label of a run is by default its method.
-    assert list(samples([HMOH | {"seed": 0, "mAP": 1}], "mAP", "label")) == ["HMOH"]
+    assert samples([{"method": "OSH", "seed": 0, "mAP": 1}], "mAP", "label") == {"OSH": {0: 1}}
     assert samples(RECORDS, "mAP", colour="red") == {}
 
 
@@ -77,16 +62,13 @@ def test_records_without_the_metric_are_left_out():
 
 
 def test_the_headline_metric_is_that_of_the_role():
-    places = {"mAP@1000": 0.2, "role": "places205"}
-    runs = records({("HMOH", 8): [0.5]}) + records({("HMOH", 16): [0.4]}, **places)
-    runs[-1]["metric"] = "mAP@1000"
-    assert samples(runs, "headline", "n_bits") == {8: {0: 0.5}, 16: {0: 0.2}}
+    runs = seeds("HMOH", [0.5]) + seeds("HMOH", [0.2], "mAP@1000", role="places205", mAP=0.4)
+    assert samples(runs, "headline", "role") == {"mnist": {0: 0.5}, "places205": {0: 0.2}}
 
 
 def test_curves_are_whole_or_read_at_the_checkpoint_nearest_to_a_share():
     curves = [[None, 0.3, 0.6, 0.8], [0.1, 0.2, 0.3, 0.4]]
-    more = {"samples": [10, 20, 40, 100], "n_stream": 100}
-    runs = [*records({("HMOH", 8): curves}, "stream", **more), HMOH | {"seed": 2, "mAP": 0.8}]
+    runs = [*seeds("HMOH", curves, "stream", samples=[10, 20, 40, 100]), HMOH | {"mAP": 0.8}]
     found = values(runs, "stream", method="HMOH")
     np.testing.assert_array_equal(found, np.array(curves, dtype=float))
     for share, expected in [(0.2, [0.3, 0.2]), (0.38, [0.6, 0.3]), (1, [0.8, 0.4])]:
@@ -98,13 +80,12 @@ def test_curves_are_whole_or_read_at_the_checkpoint_nearest_to_a_share():
 
 
 def test_differences_are_paired_by_seed():
-    runs = records({("HMOH", 8): [0.5, 0.7, 0.9], ("HCOH", 8): [0.4, 0.5]})[::-1]
+    runs = (seeds("HMOH", [0.5, 0.7, 0.9]) + seeds("HCOH", [0.4, 0.5]))[::-1]
     ours = {"method": "HMOH"}
     theirs = {"method": "HCOH"}
     found = select.differences(iter(runs), "mAP", ours, theirs)
     np.testing.assert_allclose(found, [0.1, 0.2])
-    first = records({("HMOH", 8): [0.5]})
-    apart = [*first, first[0] | {"method": "HCOH", "seed": 1}]
+    apart = [HMOH | {"mAP": 0.5}, record("HCOH", seed=1, mAP=0.4)]
     with pytest.raises(ValueError, match=r"share no seed; run both with the same"):
         select.differences(apart, "mAP", ours, theirs)
 
@@ -115,15 +96,15 @@ def test_the_best_rival_has_the_best_mean_of_the_others():
     assert select.best_rival(RECORDS, "mAP", 16, ["HCOH", "HMOH"]) == "HCOH"
     assert select.best_rival(RECORDS, "mAP", 16, to="LSH") == "HMOH"
     # A method may be unable to make codes of this length.
-    runs = RECORDS + records({("SketchHash", 8): [0.65, 0.65]})
+    runs = RECORDS + seeds("SketchHash", [0.65, 0.65], n_bits=8)
     assert select.best_rival(runs, "mAP", 8) == "SketchHash"
     assert select.best_rival(runs, "mAP", 16, ["SketchHash", "HCOH"]) == "HCOH"
     for among in (["HMOH"], ["SketchHash"]):
         with pytest.raises(ValueError, match=r"no method but HMOH; add records"):
             select.best_rival(runs, "mAP", 16, among)
     # The least time is the best.
-    seconds = {("HMOH", 8): [1], ("LSH", 8): [0.1], ("OSH", 8): [9]}
-    runs = records(seconds, "train_seconds")
+    seconds = {"HMOH": 1, "LSH": 0.1, "OSH": 9}
+    runs = [record(method, 8, train_seconds=value) for method, value in seconds.items()]
     assert select.best_rival(runs, "train_seconds", 8) == "LSH"
 
 
@@ -131,7 +112,7 @@ def test_a_summary_has_mean_and_deviation_by_label_and_column():
     found = select.summary(RECORDS, "mAP")
     assert found["HMOH", 8] == pytest.approx((0.7, 0.02**0.5))
     assert list(found)[:3] == [("LSH", 8), ("HMOH", 8), ("HCOH", 8)]
-    renamed = [record | {"label": "ours"} for record in RECORDS[2:3]]
+    renamed = [run | {"label": "ours"} for run in RECORDS[2:3]]
     mean, deviation = select.summary(renamed, "mAP", "role")["ours", "mnist"]
     assert mean == 0.6
     assert np.isnan(deviation)
@@ -168,7 +149,8 @@ def test_the_papers_protocol_stands_beside_the_paper_in_both_readings(monkeypatc
     # Times are printed at 32 bits only.
     assert select.paper_value(HMOH, "train_seconds") is None
     assert select.paper_value(HMOH | {"n_bits": 32}, "train_seconds") == 2.76
-    assert select.paper_value(HMOH | {"role": "places205", "n_bits": 32}, "mAP@1000") == 0.305
+    run = record("HMOH", 32, role="places205", n_queries=4100)
+    assert select.paper_value(run, "headline") == 0.305
     monkeypatch.setattr(profile, "PROFILE", "quick")
     assert select.paper_value(HMOH, "mAP") is None
 
