@@ -49,6 +49,7 @@ __all__ = [
     "read",
     "small_part",
     "split",
+    "title_of",
     "unseen_split",
 ]
 
@@ -132,6 +133,18 @@ BENCHMARKS: dict[str, Benchmark] = {
         original=originals.ORIGINALS["nuswide"],
     ),
 }
+
+
+def title_of(name: str, benchmark: Benchmark | None) -> str:
+    """Return the name of a data set in tables and figures; without a benchmark its own.
+
+    >>> title_of("udhr205", BENCHMARKS["places205"])
+    'udhr205 (STAND-IN for Places205)'
+    """
+    if benchmark is None:
+        return name
+    is_original = name == benchmark.name
+    return benchmark.title if is_original else f"{name} (STAND-IN for {benchmark.title})"
 
 
 class Shipped(NamedTuple):
@@ -262,10 +275,8 @@ class Dataset:
 
     @property
     def title(self) -> str:
-        """Return the name in figures: "MNIST", or "udhr205 (STAND-IN for Places205)"."""
-        if self.stand_in_for:
-            return f"{self.name} (STAND-IN for {self.benchmark.title})"
-        return self.benchmark.title if self.benchmark else self.name
+        """Return the name in tables and figures."""
+        return title_of(self.name, self.benchmark)
 
     @property
     def multi_label(self) -> bool:

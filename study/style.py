@@ -8,7 +8,8 @@ figure names HMOH, the best other method and LSH at the ends of their lines; the
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from functools import wraps
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -18,33 +19,14 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
-from study.scores import headline
+from baselines import METHODS
+from study.datasets import BENCHMARKS
+from study.select import metric_of, samples
 
-__all__ = [
-    "COLORS",
-    "GREY",
-    "LINE",
-    "MARKERS",
-    "METHOD_STYLE",
-    "OPEN",
-    "PUBLISHED",
-    "ROLES",
-    "WIDTH",
-    "Records",
-    "choose",
-    "few_ticks",
-    "grey_note",
-    "group",
-    "label_ends",
-    "legend",
-    "name_of",
-    "named_styles",
-    "over_seeds",
-    "panels",
-    "score_name",
-    "styles_of",
-    "use_style",
-]
+__all__ = ["COLORS", "GREY", "LINE", "MARKERS", "OPEN", "PUBLISHED", "WIDTH"]
+__all__ += ["Records", "choose", "few_ticks", "grey_note", "group", "label_ends", "legend"]
+__all__ += ["look_of", "named_styles", "over_seeds", "panels", "reading_entries", "styled"]
+__all__ += ["styles_of", "use_style"]
 
 # The palette of Okabe and Ito.
 COLORS = [
@@ -59,22 +41,7 @@ COLORS = [
 ]
 MARKERS = "os^D"
 
-# In the order of legends. Olive and dark red replace yellow, which is hard to see on white.
-METHOD_STYLE = {
-    "LSH": {"color": "#777777", "marker": "X", "linestyle": "--"},
-    "OKH": {"color": "#56B4E9", "marker": "v"},
-    "SketchHash": {"color": "#E69F00", "marker": "s"},
-    "FROSH": {"color": "#999933", "marker": "d"},
-    "AdaptHash": {"color": "#CC79A7", "marker": "<"},
-    "OSH": {"color": "#009E73", "marker": "P"},
-    "MIHash": {"color": "#D55E00", "marker": "^"},
-    "BSODH": {"color": "#0072B2", "marker": "D"},
-    "HCOH": {"color": "#7A0000", "marker": "o"},
-    "HMOH": {"color": "#000000", "marker": "*"},
-    "HadamardRidge": {"color": "#882255", "marker": "h"},
-}
-METHOD_STYLE["HMOH"] |= {"linewidth": 2.6, "markersize": 10, "zorder": 4}
-# Used where METHOD_STYLE says nothing else.
+# Used where a method's own look says nothing else.
 LINE = {"linestyle": "-", "linewidth": 1.5, "markersize": 6, "zorder": 3}
 # The methods that a figure does not name.
 GREY = {"color": "0.78", "linestyle": "-", "linewidth": 1.2, "zorder": 2}
@@ -84,44 +51,47 @@ OPEN = {"markerfacecolor": "white", "linestyle": "-.", "linewidth": 1.5}
 PUBLISHED = ", as published"
 # Of every figure, in inches. With letters of 12 points it can be read on a phone.
 WIDTH = 6.5
-ROLES = {
-    "mnist": "MNIST",
-    "cifar10": "CIFAR-10",
-    "places205": "Places205",
-    "nuswide": "NUS-WIDE",
+# matplotlib's settings in every figure.
+STYLE = {
+    "figure.figsize": (WIDTH, 4),
+    "figure.titlesize": "medium",
+    "figure.constrained_layout.use": True,
+    "axes.prop_cycle": plt.cycler(color=COLORS),
+    "axes.grid": True,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.titlesize": "medium",
+    "grid.alpha": 0.3,
+    "font.size": 12,
+    "legend.frameon": False,
+    "lines.linewidth": 2,
 }
 Records = Iterable[dict]
 
 
 def use_style() -> None:
-    """Set matplotlib's defaults. Call it once at the top of a notebook."""
-    style = {
-        "figure.figsize": (WIDTH, 4),
-        "figure.dpi": 100,
-        "figure.titlesize": "medium",
-        "figure.constrained_layout.use": True,
-        "axes.prop_cycle": plt.cycler(color=COLORS),
-        "axes.grid": True,
-        "axes.spines.top": False,
-        "axes.spines.right": False,
-        "axes.titlesize": "medium",
-        "grid.alpha": 0.3,
-        "font.size": 12,
-        "legend.frameon": False,
-        "lines.linewidth": 2,
-    }
-    plt.rcParams.update(style)
+    """Give the figures that a notebook draws itself the look of all others."""
+    plt.rcParams.update(STYLE)
+
+
+def styled(draw: Callable) -> Callable:
+    """Decorate a function that draws a figure: it has the common look without `use_style`."""
+
+    # Not plt.rc_context, which would undo what Jupyter sets while the first figure is made, and
+    # later figures would not be shown.
+    @wraps(draw)
+    def draw_in_style(*args, **kwargs):
+        before = {name: plt.rcParams[name] for name in STYLE}
+        plt.rcParams.update(STYLE)
+        try:
+            return draw(*args, **kwargs)
+        finally:
+            plt.rcParams.update(before)
+
+    return draw_in_style
 
 
 # ---- records -------------------------------------------------------------------------
-
-
-def name_of(record: dict, between: str = " ") -> str:
-    """Return the data set's name: "MNIST" or "udhr205 (STAND-IN for Places205)"."""
-    role = ROLES[record["role"]]
-    if record["stand_in_for"]:
-        return f"{record['dataset']}{between}(STAND-IN for {role})"
-    return role
 
 
 def group(records: Records, key: str) -> dict:
@@ -134,73 +104,50 @@ def group(records: Records, key: str) -> dict:
     return groups
 
 
-def choose(records: Records, need: str, *same: str) -> list[dict]:
-    """Return the records that have the field ``need``, sorted by data set and method.
+def choose(records: Records, metric: str, *same: str) -> list[dict]:
+    """Return the records that have the metric, sorted by data set and method.
 
-    They must agree in the fields ``same``, because a mean over a mixture has no meaning.
+    Those of one label must agree in the fields ``same``, because a mean over a mixture has no
+    meaning.
     """
-    found = [record for record in records if need in record]
+    found = [record for record in records if metric_of(record, metric) in record]
     if not found:
         source = "protocol.compare"
-        if need in ("stream", "AUC mAP"):
+        if metric in ("stream", "AUC mAP"):
             source += "(..., checkpoints=True)"
         raise ValueError(
-            f"No record has {need!r}, but the figure needs it; pass records of {source}."
+            f"No record has {metric!r}, but the figure needs it; pass records of {source}."
         )
-    for key in same:
-        values = list(group(found, key))
-        if len(values) > 1:
-            raise ValueError(
-                f"The records have {key} {values}, but the figure shows one; "
-                f"pass [r for r in records if r[{key!r}] == {values[0]!r}]."
-            )
-    roles = list(ROLES)
+    for label, runs in group(found, "label").items():
+        for key in same:
+            values = list(group(runs, key))
+            if len(values) > 1:
+                raise ValueError(
+                    f"The runs {label!r} have {key} {values}, but a line shows one; "
+                    f"pass [r for r in records if r[{key!r}] == {values[0]!r}]."
+                )
+    benchmarks = list(BENCHMARKS)
     found.sort(key=lambda record: _rank(record["label"]))
-    found.sort(key=lambda record: roles.index(record["role"]))
+    found.sort(key=lambda r: benchmarks.index(r["role"]) if r["role"] else len(benchmarks))
     return found
 
 
 def _rank(label: str) -> tuple[int, bool]:
     """Return the place of a label in legends: a caller's own labels after the methods."""
-    methods = list(METHOD_STYLE)
+    methods = list(METHODS)
     method = label.removesuffix(PUBLISHED)
     rank = methods.index(method) if method in methods else len(methods)
     return rank, label.endswith(PUBLISHED)
 
 
-def score_name(records: Records) -> str:
-    """Return the headline metric's name for an axis. Data sets may differ in it."""
-    metrics = {headline(record["role"]): record["dataset"] for record in records}
-    if len(metrics) == 1:
-        return next(iter(metrics))
-    return f"mAP ({metrics['mAP@1000']}: mAP@1000)"
-
-
-# ---- seeds ---------------------------------------------------------------------------
-
-
-def over_seeds(records: Records, mark: str = "") -> str:
+def over_seeds(records: Records, metric: str, mark: str = "", x: str = "n_bits") -> str:
     """Return for a title over how many seeds the points of a figure are means.
 
-    Parameters
-    ----------
-    records : iterable of dict
-        The field "x", if there is one, tells points of the same label apart.
-    mark : {"", "band", "bars"}
-        What shows the 95 % interval of the mean.
+    ``mark`` is what shows the 95 % interval of the mean, "band" or "bars". ``x`` tells points of
+    the same label apart.
     """
-    seeds: dict = {}
-    for record in records:
-        point = tuple(record.get(f) for f in ("dataset", "label", "n_bits", "x"))
-        seeds.setdefault(point, []).append(record["seed"])
-    for (dataset, label, n_bits, _), found in seeds.items():
-        if len(set(found)) < len(found):
-            raise ValueError(
-                f"Several runs of {label!r} on {dataset} at {n_bits} bits have the same seed "
-                f"(seeds {sorted(found)}), but a point is a mean over different seeds; "
-                "give different runs different labels, or pass each run once."
-            )
-    counts = [len(found) for found in seeds.values()]
+    points = samples(records, metric, "dataset", "label", "n_bits", x)
+    counts = [len(found) for found in points.values()]
     least = min(counts)
     most = max(counts)
     if most == 1:
@@ -214,21 +161,27 @@ def over_seeds(records: Records, mark: str = "") -> str:
 # ---- looks ---------------------------------------------------------------------------
 
 
+def look_of(method: str) -> dict:
+    """Return how a method is drawn, as keywords of matplotlib; no colour for other labels."""
+    # A notebook may have added a plain function, which has no look.
+    return LINE | getattr(METHODS.get(method), "style", {})
+
+
 def styles_of(records: Records) -> dict[str, dict]:
-    """Return how each label is drawn: a method as always, open markers if as published."""
+    """Return how each label is drawn: a method as always, open markers if as published.
+
+    A label that is not a method gets a colour that no other one has.
+    """
     labels = group(records, "label")
-    styles = {}
-    for label in labels:
-        name = label.removesuffix(PUBLISHED)
-        styles[name] = LINE | METHOD_STYLE.get(name, {})
-    used = [style.get("color") for style in styles.values()]
+    names = dict.fromkeys(label.removesuffix(PUBLISHED) for label in labels)
+    styles = {name: look_of(name) for name in names}
+    used = [look.get("color") for look in styles.values()]
     # Yellow, the last one, is hard to see.
     visible = COLORS[:-1]
     spare = [color for color in visible if color not in used] or visible
-    others = [style for style in styles.values() if "color" not in style]
-    for i, style in enumerate(others):
-        style["color"] = spare[i % len(spare)]
-        style["marker"] = "oD^vs"[i % 5]
+    others = [look for look in styles.values() if "color" not in look]
+    for i, look in enumerate(others):
+        look |= {"color": spare[i % len(spare)], "marker": (MARKERS + "v")[i % 5]}
     found = {}
     for label, runs in labels.items():
         kinds = {bool(run.get("published")) for run in runs}
@@ -242,11 +195,11 @@ def styles_of(records: Records) -> dict[str, dict]:
     return found
 
 
-def named_styles(records: Records, field: str | None) -> dict[str, dict]:
+def named_styles(records: Records, metric: str) -> dict[str, dict]:
     """Return how the labels are drawn that a figure names. The other methods are grey.
 
     Up to four labels are all named. Of more, HMOH is, the best other one by its mean, and LSH.
-    ``field`` None is the headline metric. A field may be a curve.
+    The metric may be a curve.
     """
     styles = styles_of(records)
     labels = group(records, "label")
@@ -254,7 +207,7 @@ def named_styles(records: Records, field: str | None) -> dict[str, dict]:
         return styles
     height = {}
     for label, runs in labels.items():
-        found = [run[field or headline(run["role"])] for run in runs]
+        found = [run[metric_of(run, metric)] for run in runs]
         height[label] = np.nanmean(np.array(found, dtype=float))
     named = [label for label in ("HMOH", "LSH") if label in labels]
     others = [label for label in labels if label not in named]
@@ -266,6 +219,7 @@ def grey_note(records: Records, styles: dict[str, dict]) -> str:
     return "; grey: the other methods" if group(records, "label").keys() - styles else ""
 
 
+@styled
 def panels(
     title: str,
     n_panels: int,
@@ -332,34 +286,27 @@ def few_ticks(axes: Axes, labels: Iterable[str]) -> None:
     axes.xaxis.set_major_formatter("{x:,g}")
 
 
-def legend(figure: Figure, *extra: Artist, n_columns: int = 5) -> Figure:
-    """Add one legend below all panels, methods in the order of METHOD_STYLE.
+def reading_entries() -> list[Line2D]:
+    """Return the entries of a legend that say what filled and open markers mean."""
+    look = LINE | {"color": "0.4", "marker": "o"}
+    described = Line2D([], [], label="filled: as described", **look)
+    return [described, Line2D([], [], label="open: as published", **look | OPEN)]
 
-    A method that is drawn as described and as published has one entry. Two more entries then say
-    what filled and open markers mean. There are fewer columns if the entries are long.
+
+def legend(figure: Figure, *extra: Artist, n_columns: int = 5) -> Figure:
+    """Add one legend below all panels: the methods in their order, then other labels, then extra.
+
+    There are fewer columns if the entries are long.
     """
     entries = {}
     for axes in figure.axes:
         handles, labels = axes.get_legend_handles_labels()
         entries.update(zip(labels, handles, strict=True))
-    labels = sorted(entries, key=_rank)
-    short = []
-    for label in labels:
-        name = label.removesuffix(PUBLISHED)
-        if name == label or name not in entries:
-            short.append(label)
-    if len(short) < len(labels):
-        look = LINE | {"color": "0.4", "marker": "o"}
-        described = Line2D([], [], label="filled: as described", **look)
-        published = Line2D([], [], label="open: as published", **look | OPEN)
-        extra = (described, published, *extra)
-    for handle in extra:
-        entries[handle.get_label()] = handle
-        short.append(handle.get_label())
-    handles = [entries[label] for label in short]
+    entries = {label: entries[label] for label in sorted(entries, key=_rank)}
+    entries |= {handle.get_label(): handle for handle in extra}
     # In inches: a line with its gaps, and a letter.
-    width = 0.75 + 0.1 * max(len(label) for label in short)
+    width = 0.75 + 0.1 * max(map(len, entries))
     fitting = max(1, int(figure.get_figwidth() / width))
     look = {"loc": "outside lower center", "frameon": False}
-    figure.legend(handles, short, ncols=min(n_columns, fitting), **look)
+    figure.legend(entries.values(), entries, ncols=min(n_columns, fitting), **look)
     return figure

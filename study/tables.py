@@ -1,16 +1,13 @@
-"""Select values from records of `protocol.run`, summarise them over seeds, and make tables of them.
+"""Make tables of records: means and deviations over seeds, with marks for the best two.
 
-In all functions the metric "headline" means the headline metric of each record's role. A table has
-means and deviations over seeds, and marks the best two. The paper's values appear only where the
-data are the paper's. Other data are called STAND-IN in the title.
+In all functions the metric "headline" means the headline metric of each record. The paper's values
+appear only where the data are the paper's. Data that replace them are called STAND-IN.
 
->>> run = {"method": "HMOH", "dataset": "mnist", "role": "mnist", "stand_in_for": None, "n_bits": 8}
->>> run["metric"] = "mAP"
+>>> run = {"method": "HMOH", "dataset": "mnist", "role": "mnist", "stand_in_for": None}
+>>> run |= {"metric": "mAP", "n_bits": 8}
 >>> records = [run | {"seed": 1, "mAP": 0.8}, run | {"seed": 0, "mAP": 0.7}]
->>> values(records, "mAP", method="HMOH", n_bits=8)
-array([0.7, 0.8])
 >>> print(table(records, "headline"))
-mAP on mnist; mean ± sd of 2 seeds, ¹ best, ² second, the paper's in brackets
+mAP on MNIST; mean ± sd of 2 seeds, ¹ best, ² second, the paper's in brackets
 bits  8
 HMOH  0.750¹ ±0.071 (0.743)
 """
@@ -25,26 +22,19 @@ from typing import NamedTuple
 
 import numpy as np
 
-from study.datasets import Dataset, load, small_part
-from study.profile import by_profile
-from study.scores import headline
+from study.datasets import BENCHMARKS, Dataset, load, small_part, title_of
+from study.profile import QUICK
+from study.scores import METRICS
 from study.select import (
-    LOWER_IS_BETTER,
-    best_rival,
-    differences,
     label_of,
     metric_of,
     paper_value,
     summary,
-    values,
 )
 from study.statistics import interval, mean_and_interval
 
-__all__ = ["Table", "early", "gap_text", "gap_verdict", "lead", "load_data", "mean_text"]
-__all__ += ["number", "step", "table", "title", "untrained", "with_interval"]
-
-# What the paper calls the state of the art.
-BEST = ("MIHash", "BSODH", "HCOH", "HMOH")
+__all__ = ["Table", "gap_text", "gap_verdict", "load_data", "mean_text", "name_of"]
+__all__ += ["name_of_metric", "names_of", "number", "number_of_seeds", "table", "with_interval"]
 
 
 def load_data(name: str) -> Dataset:
@@ -55,10 +45,7 @@ def load_data(name: str) -> Dataset:
     """
     with redirect_stderr(sys.stdout):
         data = load(name)
-    return by_profile(data, small_part(data))
-
-
-# ---- values of records ---------------------------------------------------------------
+    return small_part(data) if QUICK else data
 
 
 # ---- numbers as text -----------------------------------------------------------------
@@ -129,50 +116,52 @@ def gap_verdict(gaps: Sequence[float]) -> str:
     return "undecided"
 
 
-# ---- the paper's values --------------------------------------------------------------
+# ---- titles --------------------------------------------------------------------------
 
 
-# ---- titles and the table itself -----------------------------------------------------
+def name_of(record: dict) -> str:
+    """Return the data set's name: "MNIST", "udhr205 (STAND-IN for Places205)" or its own."""
+    return title_of(record["dataset"], BENCHMARKS.get(record["role"]))
 
 
-def _names_of_data(records: Iterable[dict]) -> str:
-    """Return the names of the data sets, with STAND-IN where they are not the paper's."""
-    names = {}
+def names_of(records: Iterable[dict]) -> str:
+    """Return the names of the data sets of records."""
+    return ", ".join(dict.fromkeys(map(name_of, records)))
+
+
+def name_of_metric(records: Iterable[dict], metric: str) -> str:
+    """Return the metric's name, such as "mAP (udhr205: mAP@1000)" if it differs between sets."""
+    sets: dict = {}
     for record in records:
-        name = record["dataset"]
-        role = record["stand_in_for"]
-        names[name] = f"{name} (STAND-IN for {role})" if role else name
-    return ", ".join(names.values())
+        name = metric_of(record, metric)
+        title = METRICS[name].title if name in METRICS else name
+        sets.setdefault(title, {})[record["dataset"]] = None
+    first, *others = sorted(sets)
+    return f"{first} ({', '.join(sets[others[0]])}: {others[0]})" if others else first
 
 
-def _name_of_metric(records: Iterable[dict], metric: str) -> str:
-    """Return the metric's name in a title, such as "mAP (mAP@1000)" if it differs between sets."""
-    if metric == "train_seconds":
-        return "training seconds"
-    first, *others = sorted({metric_of(record, metric) for record in records})
-    return f"{first} ({others[0]})" if others else first
-
-
-def _number_of_seeds(records: Iterable[dict], what: str, metric: str) -> str:
+def number_of_seeds(records: Iterable[dict], what: str, metric: str) -> str:
     """Return over how many seeds the rows are means, such as "mean of 5 to 10 seeds"."""
-    seeds = {}
+    seeds: dict = {}
     for record in records:
         if metric_of(record, metric) in record:
             seeds.setdefault(label_of(record), set()).add(record["seed"])
-    numbers = sorted({len(found) for found in seeds.values()})
-    if numbers == [1]:
+    counts = sorted({len(found) for found in seeds.values()})
+    if counts == [1]:
         return "one seed"
-    return f"{what} of {' to '.join(map(str, {numbers[0]: 0, numbers[-1]: 0}))} seeds"
+    return f"{what} of {' to '.join(map(str, dict.fromkeys([counts[0], counts[-1]])))} seeds"
 
 
-def title(records: list[dict], metric: str) -> str:
+def _title(records: list[dict], metric: str) -> str:
     """Return what is measured, on which data and over how many seeds."""
-    what = _name_of_metric(records, metric)
-    spread = _number_of_seeds(records, "mean ± sd", metric)
-    text = f"{what} on {_names_of_data(records)}; {spread}, ¹ best, ² second"
+    spread = number_of_seeds(records, "mean ± sd", metric)
+    text = f"{name_of_metric(records, metric)} on {names_of(records)}; {spread}, ¹ best, ² second"
     if any(paper_value(record, metric) is not None for record in records):
         text += ", the paper's in brackets"
     return text
+
+
+# ---- the table itself ----------------------------------------------------------------
 
 
 class Table(NamedTuple):
@@ -206,6 +195,44 @@ class Table(NamedTuple):
         body = "".join(f"<tr>{line}</tr>" for line in lines)
         return f'<table><caption style="text-align:left">{caption}</caption>{body}</table>'
 
+    def to_latex(self) -> str:
+        r"""Return the table for a paper; it needs no package.
+
+        >>> print(Table("On A_1", ["bits", "8"], [["HMOH", "0.750¹ ±0.071"]]).to_latex())
+        \begin{table}
+        \caption{On A\_1}
+        \begin{tabular}{ll}
+        \hline
+        bits & 8 \\
+        \hline
+        HMOH & \textbf{0.750$^1$ $\pm$0.071} \\
+        \hline
+        \end{tabular}
+        \end{table}
+        """
+        head, *rows = (
+            " & ".join(map(_latex_cell, row)) + r" \\" for row in (self.head, *self.rows)
+        )
+        columns = "l" * len(self.head)
+        begin = [r"\begin{table}", rf"\caption{{{_latex_cell(self.title)}}}"]
+        begin += [rf"\begin{{tabular}}{{{columns}}}", r"\hline", head, r"\hline"]
+        return "\n".join([*begin, *rows, r"\hline", r"\end{tabular}", r"\end{table}"])
+
+
+LATEX = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
+LATEX |= {sign: rf"\{sign}" for sign in "&%$#_{}"}
+LATEX |= {"±": r"$\pm$", "¹": "$^1$", "²": "$^2$", "✓": r"$\surd$", "✗": r"$\times$"}
+
+
+def _latex_cell(text: str) -> str:
+    found = text.translate(str.maketrans(LATEX))
+    # A title explains both marks.
+    if "¹" in text and "²" not in text:
+        return rf"\textbf{{{found}}}"
+    if "²" in text and "¹" not in text:
+        return rf"\underline{{{found}}}"
+    return found
+
 
 def _html_cell(text: str, tag: str) -> str:
     style = "text-align:left;"
@@ -226,7 +253,7 @@ def _check_records(records: list[dict]) -> None:
 
 def _marks(cells: dict[tuple, tuple[float, float]], metric: str) -> dict[tuple, str]:
     """Return ¹ for the best cell of each column and ² for the second."""
-    sign = 1 if metric in LOWER_IS_BETTER else -1
+    sign = 1 if metric in METRICS and METRICS[metric].lower_is_better else -1
     labels = list(dict.fromkeys(label for label, _ in cells))
     marks = {}
     for column in dict.fromkeys(column for _, column in cells):
@@ -275,125 +302,4 @@ def table(records: list[dict], metric: str, column: str = "n_bits") -> Table:
         first = "bits"
     head = [first, *map(str, columns)]
     rows = [[str(label), *(text((label, key)) for key in columns)] for label in labels]
-    return Table(title(records, metric), head, rows)
-
-
-def lead(records: list[dict], metric: str) -> Table:
-    """Return HMOH's mean, that of the best other method and their difference, for each length.
-
-    The difference is the mean over the seeds that both have, with its 95 % interval.
-    """
-    _check_records(records)
-    rows = []
-    for n_bits in sorted({record["n_bits"] for record in records}):
-        rival = best_rival(records, metric, n_bits)
-        ours = values(records, metric, method="HMOH", n_bits=n_bits).mean()
-        theirs = values(records, metric, method=rival, n_bits=n_bits).mean()
-        gaps = differences(
-            records,
-            metric,
-            {"method": "HMOH", "n_bits": n_bits},
-            {"method": rival, "n_bits": n_bits},
-        )
-        rows.append([str(n_bits), number(ours), rival, number(theirs), with_interval(gaps)])
-    what = f"{_name_of_metric(records, metric)} on {_names_of_data(records)}"
-    seeds = _number_of_seeds(records, "mean", metric)
-    head = ["bits", "HMOH", "best other method", "its value", "difference"]
-    text = f"{what}; {seeds}, HMOH, the best other method, and 95 % intervals"
-    return Table(text, head, rows)
-
-
-def early(records: list[dict], n_bits: int, metric: str = "headline") -> Table:
-    """Return each method's value early in the stream, and when it has the early value of HMOH.
-
-    Early means the first checkpoint at which HMOH can encode. It is a tenth of the stream (on
-    Places205 a twentieth), if the feature map needs no more samples.
-
-    Parameters
-    ----------
-    records : list of dict
-        Records of `protocol.compare` with ``checkpoints=True``, of one data set.
-    n_bits : int
-    metric : str
-        The headline metric, because only it is measured at the checkpoints.
-    """
-    _check_records(records)
-    records = [r for r in records if "stream" in r]
-    if not records:
-        raise ValueError(
-            "the records have no checkpoints; pass checkpoints=True to protocol.compare."
-        )
-    first = records[0]
-    measured = headline(first["role"])
-    if metric not in ("headline", measured):
-        raise ValueError(
-            f"{metric} is not measured at checkpoints; pass {measured!r} or 'headline'."
-        )
-    means = {}
-    for method in dict.fromkeys(record["method"] for record in records):
-        curves = values(records, "stream", method=method, n_bits=n_bits)
-        means[method] = curves.mean(axis=0)
-    shares = [f"{n / first['n_stream']:.0%}" for n in first["samples"]]
-    at = int(np.isfinite(means["HMOH"]).argmax())
-    goal = means["HMOH"][at]
-    rows = []
-    for method, mean in means.items():
-        reached = "never"
-        if (mean >= goal).any():
-            reached = shares[int((mean >= goal).argmax())]
-        rows.append([method, number(mean[at]), number(mean[-1]), reached])
-    when = f"after {shares[at]}"
-    head = ["method", when, "at the end", f"has HMOH's value {when} at"]
-    where = f"{measured} on {_names_of_data(records)}, {n_bits} bits"
-    seeds = _number_of_seeds(records, "mean", "stream")
-    return Table(f"{where}, stream of {first['n_stream']:,}; {seeds}", head, rows)
-
-
-def step(
-    records: list[dict], published: list[dict], metric: str, lengths: tuple[int, int]
-) -> Table:
-    """Return how much the best methods change from one code length to another, in both readings.
-
-    Parameters
-    ----------
-    records, published : list of dict
-        Runs as described and as published, of one data set.
-    metric : str
-    lengths : the shorter and the longer length
-    """
-    shorter, longer = lengths
-    has_other = {record["method"] for record in published}
-    rows = []
-    for method in BEST:
-        after = {"method": method, "n_bits": longer}
-        before = {"method": method, "n_bits": shorter}
-        row = [method, with_interval(differences(records, metric, after, before)), "the same"]
-        if method in has_other:
-            row[-1] = with_interval(differences(published, metric, after, before))
-        rows.append(row)
-    what = f"{metric} on {_names_of_data(records)}, {longer} minus {shorter} bits"
-    return Table(
-        f"{what}; mean and 95 % interval", ["method", "as described", "as published"], rows
-    )
-
-
-def untrained(records: list[dict], n_bits: int) -> Table:
-    """Return the best methods early in the stream, compared with LSH, the untrained start.
-
-    Early is as in `early`.
-    """
-    first = next(record for record in records if "stream" in record)
-    curves = {}
-    for method in ("LSH", *BEST):
-        curves[method] = values(records, "stream", method=method, n_bits=n_bits)
-    at = int(np.isfinite(curves["HMOH"]).all(axis=0).argmax())
-    starts = {method: found[:, at] for method, found in curves.items()}
-    rows = []
-    for method in BEST:
-        gap = starts[method] - starts["LSH"]
-        text = "exactly the same" if not gap.any() else with_interval(gap)
-        rows.append([method, number(starts[method].mean()), text])
-    when = f"after {first['samples'][at] / first['n_stream']:.0%}"
-    what = f"{headline(first['role'])} on {_names_of_data(records)}, {n_bits} bits"
-    head = ["method", when, "minus LSH, the untrained start"]
-    return Table(f"{what}; mean and 95 % interval", head, rows)
+    return Table(_title(records, metric), head, rows)

@@ -1,7 +1,7 @@
 """Learn codes of MNIST images online, search by them, and print each step: `make demo`.
 
 Read it as an example: the split of the paper's protocol comes from `study.datasets`, the picture
-from `study.plots`, and the rest is what you would write for data of your own.
+from `study.pictures`, and the rest is what you would write for data of your own.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from hmoh import HMOH
 from kernels import RBF, Concat, UnitLength
 from metrics import hamming_histogram, nearest
 from ridge import HadamardRidge
-from study import datasets, plots
+from study import datasets, pictures
 
 N_BITS = 32
 PAPER = 0.847  # mAP of HMOH on MNIST at 32 bits, as the paper prints it
@@ -93,7 +93,7 @@ def main(
     _, shown = np.unique(y[queries], return_index=True)  # the first query of each digit
     asked = X[queries[shown]]
     title = f"Ten queries and their nearest images by {N_BITS}-bit codes"
-    figure = plots.neighbours(asked, X[found[shown]], distances[shown], wrong[shown], title)
+    figure = pictures.neighbours(asked, X[found[shown]], distances[shown], wrong[shown], title)
     picture.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(picture)
     say(f"Ten queries and their nearest images: {picture}")

@@ -36,13 +36,13 @@ import numpy as np
 from checks import replaced, show_unanswered, switched_off
 
 from hmoh import hadamard
-from study import datasets, plots
+from study import datasets, pictures, style
 
 # These calls are switched off while your functions are checked.
 LIBRARY = ("hmoh.hadamard", "scipy.linalg.hadamard")
 
 show_unanswered()
-plots.use_style()
+style.use_style()
 datasets.load("mnist")  # an error here says what to do
 print("OK, ready")
 
@@ -133,8 +133,8 @@ print("sylvester: correct up to order 32")
 # %%
 i = np.arange(8)
 printed = (-1) ** (i[:, None] * i)
-plots.hadamard(printed).set(title="Eq. 8 as printed")
-plots.hadamard(hadamard(8)).set(title="Sylvester's recursion, Eq. 9")
+pictures.hadamard(printed).set(title="Eq. 8 as printed")
+pictures.hadamard(hadamard(8)).set(title="Sylvester's recursion, Eq. 9")
 print("rank of Eq. 8 as printed:", np.linalg.matrix_rank(printed))
 print("rank of the recursion's matrix:", np.linalg.matrix_rank(hadamard(8)))
 

@@ -32,10 +32,10 @@ import numpy as np
 from checks import show_unanswered
 
 from hmoh import Codebook, hadamard
-from study import plots
+from study import style
 
 show_unanswered()
-plots.use_style()
+style.use_style()
 
 # %% [markdown]
 # ## 2.1 The order of the matrix

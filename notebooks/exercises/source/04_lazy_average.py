@@ -32,10 +32,10 @@ from checks import show_unanswered
 from hmoh import HMOH
 from kernels import RBF
 from metrics import mean_average_precision
-from study import datasets, plots
+from study import datasets, pictures, style
 
 show_unanswered()
-plots.use_style()
+style.use_style()
 mnist = datasets.load("mnist")
 parts = datasets.split(mnist, seed=0)
 stream = parts.stream[:2000]
@@ -405,7 +405,7 @@ scores = np.array([compare(n) for n in samples])
 last = scores[:, 0]
 average = scores[:, 1]
 title = "MNIST, part of it: mAP of 16-bit codes, 60 features"
-plots.stream_curves(samples, {"last weights": last, "average": average}, title)
+pictures.stream_curves(samples, {"last weights": last, "average": average}, title)
 for name, values in [("last weights", last), ("average", average)]:
     change = np.abs(np.diff(values)).mean()
     print(f"{name}: {values[-1]:.3f} at the end,", end=" ")

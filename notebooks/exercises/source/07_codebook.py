@@ -34,11 +34,11 @@ from checks import show_unanswered, switched_off
 from hmoh import HMOH, Codebook, hadamard
 from kernels import RBF
 from metrics import hamming_histogram
-from study import datasets, plots, tables
+from study import datasets, style, tables
 from study.profile import by_profile
 
 show_unanswered()
-plots.use_style()
+style.use_style()
 # HMOH_PROFILE=quick shortens the experiment, for grading: one seed, a small part of the data.
 SEEDS = by_profile(range(3), range(1))
 

@@ -33,10 +33,10 @@ from checks import replaced, show_unanswered, switched_off
 from hmoh import HMOH
 from kernels import RBF
 from metrics import HammingHistogram, hamming_histogram
-from study import datasets, plots, tables
+from study import datasets, style, tables
 
 show_unanswered()
-plots.use_style()
+style.use_style()
 
 # %% [markdown]
 # ## 8.1 The cast

@@ -37,10 +37,10 @@ from numba import njit
 from hmoh import HMOH
 from kernels import RBF
 from metrics import mean_average_precision
-from study import datasets, plots
+from study import datasets, style
 
 show_unanswered()
-plots.use_style()
+style.use_style()
 warnings.filterwarnings("ignore", "the mean makes up")  # advice on the wide kernels of 10.4
 mnist = datasets.load("mnist")
 parts = datasets.split(mnist, seed=0)

@@ -32,10 +32,10 @@ from checks import show_unanswered
 
 from hmoh import HMOH
 from kernels import RBF
-from study import datasets, plots
+from study import datasets, style
 
 show_unanswered()
-plots.use_style()
+style.use_style()
 N_SAMPLES = 12_000
 HALF = N_SAMPLES // 2
 BLOCK = 200  # samples that arrive together
