@@ -100,7 +100,9 @@ def means_by_set(records: Records, title: str, dotted: str | None = None) -> Fig
 
 def _named(figure: Figure, ends: list[dict]) -> Figure:
     """Name the lines of each panel at their ends, or in a legend if a name is too long."""
-    if max(len(label) for of_panel in ends for label in of_panel) > LONGEST_LABEL:
+    labels = {label for of_panel in ends for label in of_panel}
+    if max(map(len, labels)) > LONGEST_LABEL:
+        figure.set_figheight(figure.get_figheight() + 0.2 * len(labels))
         return legend(figure, n_columns=2)
     for axes, of_panel in zip(figure.axes, ends, strict=True):
         label_ends(axes, of_panel)

@@ -14,7 +14,8 @@ from matplotlib.figure import Figure
 from nbformat.v4 import new_code_cell, new_notebook, new_output
 from PIL import Image
 
-from study import plots
+from baselines import METHODS
+from study.style import look_of
 from tools import run_notebooks
 
 ROOT = Path(__file__).parents[1]
@@ -158,7 +159,7 @@ def test_pictures_are_lighter_and_keep_the_colours_of_thin_lines():
     # Its shades take the colours of lines in other ways of choosing.
     grey = np.random.default_rng(0).random((40, 60))
     axes.imshow(grey, cmap="gray", alpha=0.4, extent=(0, 8, 0, 1), aspect="auto")
-    for i, style in enumerate(plots.METHOD_STYLE.values()):
+    for i, style in enumerate(map(look_of, METHODS)):
         axes.errorbar(np.arange(9), np.random.default_rng(i).random(9), 0.1, **style)
     figure.savefig(file, format="png")
     png = base64.b64encode(file.getvalue()).decode()
@@ -168,7 +169,7 @@ def test_pictures_are_lighter_and_keep_the_colours_of_thin_lines():
         np.asarray(Image.open(io.BytesIO(base64.b64decode(text))).convert("RGB")).astype(int)
         for text in (png, lighter)
     )
-    for style in plots.METHOD_STYLE.values():
+    for style in map(look_of, METHODS):
         pixels = (before == [int(style["color"][i : i + 2], 16) for i in (1, 3, 5)]).all(axis=2)
         assert pixels.any() and np.abs(before[pixels] - after[pixels]).max() <= 4
 

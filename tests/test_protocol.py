@@ -374,7 +374,7 @@ class Counter:
 @pytest.fixture
 def tree(tmp_path):
     """Return a folder with the same modules as the project, each with a few lines of code."""
-    for pattern in [*keep.MODULES, "study/plots.py"]:
+    for pattern in [*keep.MODULES, "study/figures.py"]:
         for path in ROOT.glob(pattern):
             stub = tmp_path / path.relative_to(ROOT)
             stub.parent.mkdir(parents=True, exist_ok=True)
@@ -402,7 +402,7 @@ def test_a_damaged_record_is_named(runs, tmp_path):
 def test_comments_docstrings_formatting_and_other_files_leave_kept_runs_valid(tree):
     version = keep.code_version(tree)
     (tree / "scratch.py").write_text("x = 1\n")
-    (tree / "study/plots.py").write_text("x = 1\n")
+    (tree / "study/figures.py").write_text("x = 1\n")
     other = MODULE.replace("LIMIT = 1\n", "# Why.\nLIMIT = 1  # and where\n")
     other = other.replace("A module.", "Another text.\n\nOf three lines.")
     other = other.replace('    """Return 2 x."""\n', "").replace("A class.", "A kind of class.")

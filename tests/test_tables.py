@@ -33,7 +33,7 @@ def test_means_spreads_marks_and_the_papers_values():
         ["OSH", "0.200 ±0.000 (0.130)"],
         ["LSH", "0.300² ±0.000"],
     ]
-    assert made.title.startswith("mAP on mnist; mean ± sd of 2 seeds")
+    assert made.title.startswith("mAP on MNIST; mean ± sd of 2 seeds")
     assert "brackets" in made.title
     assert str(made).splitlines()[1:] == [
         "bits  8",
@@ -46,7 +46,7 @@ def test_means_spreads_marks_and_the_papers_values():
 def test_a_stand_in_is_called_so_and_never_stands_beside_the_paper():
     stand_in = {"dataset": "reuters10", "role": "nuswide", "stand_in_for": "nuswide"}
     made = tables.table(records({("HMOH", 8): [0.7]}, **stand_in), "mAP")
-    assert "reuters10 (STAND-IN for nuswide)" in made.title
+    assert "reuters10 (STAND-IN for NUS-WIDE)" in made.title
     assert "brackets" not in made.title
     assert made.rows == [["HMOH", "0.700¹"]]
 
@@ -67,7 +67,7 @@ def test_the_headline_metric_stands_for_both_in_one_table():
     runs += records({("HMOH", 32): [0.2]}, "mAP@1000", **more)
     runs[-1]["metric"] = "mAP@1000"
     made = tables.table(runs, "headline", column="dataset")
-    assert made.title.startswith("mAP (mAP@1000) on mnist, udhr205 (STAND-IN")
+    assert made.title.startswith("mAP (udhr205: mAP@1000) on MNIST, udhr205 (STAND-IN")
     assert made.head == ["dataset", "mnist", "udhr205"]
     assert made.rows == [["no kernel", "0.700¹", "0.200¹"]]
 
@@ -92,93 +92,31 @@ def test_a_metric_that_only_some_seeds_have_is_a_mean_over_these():
     assert "one seed" in made.title
 
 
-def test_the_lead_is_paired_over_the_seeds_that_both_methods_have():
-    runs = records({("HMOH", 8): [0.6, 0.7, 0.1], ("LSH", 8): [0.5, 0.6]})
-    assert tables.lead(runs, "mAP").rows[0][-1].startswith("+0.100 [")
-
-
-def test_the_lead_is_the_difference_to_the_best_other_method():
-    values = {
-        ("HMOH", 16): [0.5, 0.7],
-        ("LSH", 16): [0.8, 0.6],
-        ("OSH", 16): [0.1, 0.1],
-        ("HMOH", 8): [0.6, 0.6],
-        ("LSH", 8): [0.1, 0.1],
-        ("OSH", 8): [0.2, 0.4],
-    }
-    made = tables.lead(records(values), "mAP")
-    assert made.head[:2] == ["bits", "HMOH"]
-    assert made.rows == [
-        ["8", "0.600", "OSH", "0.300", "+0.300 [-0.971, +1.571]"],
-        ["16", "0.600", "LSH", "0.700", "-0.100 [-2.641, +2.441]"],
-    ]
-    assert made.title.startswith("mAP on mnist; mean of 2 seeds")
-
-
-def curves(values):
-    """Return records of {method: curves over seeds} at 48 bits."""
-    with_bits = {(method, 48): rows for method, rows in values.items()}
-    stream = {"samples": [1000, 2000, 10_000], "n_stream": 10_000}
-    return records(with_bits, "stream", **stream)
-
-
-def test_the_early_table_says_when_a_method_has_hmohs_early_value():
-    made = tables.early(
-        curves(
-            {
-                "LSH": [[0.1, 0.2, 0.3], [0.1, 0.2, 0.3]],
-                "HCOH": [[None, 0.4, 0.6], [None, 0.4, 0.7]],
-                "HMOH": [[None, 0.5, 0.8], [0.5, 0.6, 0.8]],
-            }
-        ),
-        48,
-        "mAP",
-    )
-    # HMOH can encode with both seeds after 20 % of the stream.
-    assert made.head[1:] == ["after 20%", "at the end", "has HMOH's value after 20% at"]
-    assert made.rows == [
-        ["LSH", "0.200", "0.300", "never"],
-        ["HCOH", "0.400", "0.650", "100%"],
-        ["HMOH", "0.550", "0.800", "20%"],
-    ]
-    assert made.title == "mAP on mnist, 48 bits, stream of 10,000; mean of 2 seeds"
-
-
-def test_the_early_table_needs_curves_of_the_headline_metric():
-    with pytest.raises(ValueError, match=r"P@H2 is not measured .*; pass 'mAP' or"):
-        tables.early(curves({"HMOH": [[0.5, 0.6, 0.8]]}), 48, "P@H2")
-    with pytest.raises(ValueError, match=r"no checkpoints; pass checkpoints=True"):
-        tables.early(records({("HMOH", 48): [0.7]}), 48)
-
-
-@pytest.mark.parametrize("make", [tables.table, tables.lead, tables.early])
-def test_no_records_are_refused_with_the_way_out(make):
+def test_no_records_are_refused_with_the_way_out():
     with pytest.raises(ValueError, match=r"no records; pass records of protocol\.compare"):
-        make([], "mAP")
+        tables.table([], "mAP")
 
 
-def test_the_step_between_two_lengths_has_both_readings():
-    values = {}
-    for i, method in enumerate(tables.BEST):
-        values |= {(method, 64): [0.5, 0.6], (method, 128): [0.5 + 0.1 * i, 0.6 + 0.1 * i]}
-    as_described = records(values)
-    published = [run | {"published": True} for run in as_described if run["method"] == "HMOH"]
-    rows = tables.step(as_described, published, "mAP", (64, 128)).rows
-    assert [row[0] for row in rows] == list(tables.BEST)
-    assert rows[0][1].startswith("+0.000 [") and rows[0][2] == "the same"
-    assert rows[-1][1].startswith("+0.300 [") and rows[-1][2] == rows[-1][1]
+def test_own_data_have_their_name_and_no_printed_value():
+    own = {"dataset": "digits", "role": None}
+    made = tables.table(records({("HMOH", 8): [0.7]}, **own), "headline")
+    assert made.title == "mAP on digits; one seed, ¹ best, ² second"
+    assert made.rows == [["HMOH", "0.700¹"]]
 
 
-def test_a_method_that_is_still_untrained_is_told():
-    runs = records({(method, 8): [0.6, 0.7] for method in ("LSH", *tables.BEST)})
-    for run in runs:
-        learned = 0.2 if run["method"] == "HMOH" else 0.0
-        curve = [None if run["method"] == "HMOH" else 0.1, 0.3 + learned]
-        run |= {"samples": [10, 20], "n_stream": 100, "stream": curve}
-    made = tables.untrained(runs, 8)
-    assert made.head[1] == "after 20%"
-    assert made.rows[0] == ["MIHash", "0.300", "exactly the same"]
-    assert made.rows[-1][:2] == ["HMOH", "0.500"] and made.rows[-1][2].startswith("+0.200")
+def test_latex_has_the_marks_and_no_sign_that_latex_reads_otherwise():
+    rows = [["x & y_1", "0.750¹ ±0.071", "5 %"], ["z", "0.700²", "~"]]
+    lines = tables.Table("a {b}, ¹ best, ² second", ["bits", "8", "#"], rows).to_latex()
+    assert lines.splitlines()[1:3] == [
+        r"\caption{a \{b\}, $^1$ best, $^2$ second}",
+        r"\begin{tabular}{lll}",
+    ]
+    assert lines.splitlines()[4:8] == [
+        r"bits & 8 & \# \\",
+        r"\hline",
+        r"x \& y\_1 & \textbf{0.750$^1$ $\pm$0.071} & 5 \% \\",
+        r"z & \underline{0.700$^2$} & \textasciitilde{} \\",
+    ]
 
 
 def test_the_report_of_a_stand_in_is_printed(capsys):
