@@ -1,8 +1,32 @@
-"""What the notebooks and tests need to repeat the paper.
+"""The map: what the notebooks and tests need to repeat the paper, in the order of the data.
 
-Data flows one way: datasets (and originals, the paper's own files) -> protocol (with features,
-training, evaluation and records) -> statistics -> tables, plots (with style, pictures and
-animations), claims (with measures) and scorecard -> notebooks.
+A room imports only rooms that stand before it.
+
+Run
+    profile     the size of all runs: the paper's, or quick ones to try things out
+    keep        what was computed is kept in build/: its key, its file, and when it is stale
+    originals   the paper's own files of the benchmarks that may not ship
+    datasets    the data sets, what the paper printed about them, and their splits
+    scores      the metrics of a run
+    features    a split, mapped once for all methods that share the map
+    training    one method learns one stream
+    protocol    the paper's protocol: many runs, kept; the command line
+
+Judge
+    statistics  the rule: intervals, margins and verdicts on values and orders
+    select      the values of records by case and seed, and what the paper prints beside them
+    measures    what a claim speaks of, measured from records
+    claims      the claims of the paper, judged
+    tables      records as tables: plain, HTML and LaTeX
+    scorecard   all verdicts, kept, counted and shown
+
+Show
+    style       names, colours and looks of figures
+    curves      curves along the stream and over K, in panels
+    pictures    pictures of codes, rankings and kernels
+    animations  a code that learns
+    plots       the figures of records
+    timing      CPU seconds of one core
 """
 
 import warnings

@@ -1,8 +1,13 @@
 """Check the notebooks of the clone, and the tool that runs them."""
 
 import base64
+import importlib.util
 import io
+import os
 import re
+import runpy
+import subprocess
+import sys
 from concurrent.futures import ProcessPoolExecutor, wait
 from multiprocessing import get_context
 from pathlib import Path
@@ -66,6 +71,52 @@ def assert_whole(notebook):
     assert [output.text for output in outputs(notebook) if output.get("name") == "stderr"] == []
 
 
+def lines_of(cell):
+    lines = (line.strip() for line in cell.source.splitlines())
+    return [line for line in lines if line and not line.startswith("#")]
+
+
+def test_notebooks_open_shortly_and_say_little_about_the_quick_profile():
+    n_about_quick = 0
+    for path in PATHS:
+        cells = code_cells(nbformat.read(path, as_version=4))
+        first = lines_of(cells[0])
+        assert first[0] == "import start" and len(first) <= 10, path.name
+        about = r"\b(quick|QUICK|PROFILE|by_profile)\b"
+        n_about_quick += sum(len(re.findall(about, cell.source)) for cell in cells)
+    assert n_about_quick <= 40
+
+
+def test_start_says_what_to_do_when_a_package_is_missing(monkeypatch):
+    # Never "No module named ...", which sends students to another package of that name.
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    with pytest.raises(ImportError, match="numba is not found: start JupyterLab"):
+        runpy.run_path(ROOT / "notebooks" / "start.py")
+
+
+def test_start_gives_numpy_one_core_and_then_all(tmp_path):
+    script = """
+import start
+from threadpoolctl import threadpool_info
+before = {pool["num_threads"] for pool in threadpool_info()}
+start.all_cores()
+print(before, {pool["num_threads"] for pool in threadpool_info()}, start.os.cpu_count())
+"""
+    run = [sys.executable, "-c", script]
+    env = {name: value for name, value in os.environ.items() if "THREADS" not in name}
+    done = subprocess.run(
+        run,
+        cwd=tmp_path,
+        env=env | {"PYTHONPATH": str(ROOT / "notebooks")},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    n = int(done.stdout.split()[-1])
+    assert done.stdout == f"{{1}} {{{n}}} {n}\n"
+
+
 def test_readme_lists_every_notebook_once():
     assert re.findall(r"^\| \[(\w+)\]\(\1\.ipynb\) \|", README, re.MULTILINE) == [
         path.stem for path in PATHS
@@ -101,8 +152,6 @@ def executed(request):
         ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool,
     ):
         patch.setenv("HMOH_PROFILE", "quick")
-        for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
-            patch.setenv(name, "1")  # two notebooks on two cores
         futures = {
             path: pool.submit(run_notebooks.run, path)
             for path in wanted

@@ -1,7 +1,9 @@
 """Check that the examples in the documents run, and that the set-up files agree."""
 
+import ast
 import doctest
 import importlib
+import json
 import os
 import re
 import shutil
@@ -9,9 +11,12 @@ import subprocess
 import sys
 import tomllib
 import zipfile
+from collections import Counter
 
 import pytest
 from helpers import ROOT
+
+import study
 
 # ---- examples ------------------------------------------------------------------------
 
@@ -47,6 +52,47 @@ def test_recipes_of_the_readme_run(tmp_path, monkeypatch):
     readme = str(ROOT / "README.md")
     failed, tried = doctest.testfile(readme, module_relative=False)
     assert tried >= 10 and failed == 0
+
+
+# ---- the rooms of study --------------------------------------------------------------
+
+STUDY = {path.stem: path for path in ROOT.glob("study/*.py") if path.stem != "__init__"}
+
+
+def test_the_map_names_every_room_and_a_room_imports_only_rooms_before_it():
+    order = re.findall(r"^    (\w+)  +\w", study.__doc__, re.MULTILINE)
+    assert sorted(order) == sorted(STUDY)
+    for name, path in STUDY.items():
+        text = path.read_text()
+        assert len(text.splitlines()) < 500, f"{name} is too long for one room"
+        found = set()
+        # What a function imports is needed by that function alone.
+        for node in ast.parse(text).body:
+            if isinstance(node, ast.ImportFrom) and node.module == "study":
+                found |= {alias.name for alias in node.names}
+            elif isinstance(node, ast.ImportFrom) and node.module.startswith("study."):
+                found.add(node.module.removeprefix("study."))
+        assert found <= set(order[: order.index(name)]), f"{name} imports {found}"
+
+
+def test_every_public_function_of_study_has_a_caller_outside_the_tests():
+    folders = ("study", "notebooks", "notebooks/exercises/source", "tools", "data/make")
+    used = Counter()
+    for path in (path for folder in folders for path in ROOT.glob(f"{folder}/*.py")):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Name | ast.Attribute):
+                used[node.id if isinstance(node, ast.Name) else node.attr] += 1
+    for path in ROOT.glob("notebooks/*.ipynb"):
+        cells = json.loads(path.read_text())["cells"]
+        code = "\n".join(line for cell in cells for line in cell["source"])
+        used.update(re.findall(r"\w+", code))
+    unused = []
+    for room, path in STUDY.items():
+        for node in ast.parse(path.read_text()).body:
+            is_public = isinstance(node, ast.FunctionDef) and not node.name.startswith("_")
+            if is_public and not used[node.name]:
+                unused.append(f"{room}.{node.name}")
+    assert unused == []
 
 
 # ---- documents and folders -----------------------------------------------------------

@@ -232,7 +232,8 @@ def imported(source: str, package: str = "") -> set[Path]:
         elif isinstance(node, ast.ImportFrom):
             base = f"{package}.{node.module}" if node.level else node.module
             names |= {base, *(f"{base}.{alias.name}" for alias in node.names)}
-    places = [ROOT / name.replace(".", "/") for name in names]
+    folders = (ROOT, ROOT / "notebooks")
+    places = [folder / name.replace(".", "/") for folder in folders for name in names]
     files = [place.with_suffix(".py") for place in places]
     files += [folder / "__init__.py" for place in places for folder in (place, place.parent)]
     return {file for file in files if file.is_file()}

@@ -18,27 +18,21 @@
 
 # %%
 import sys
-from importlib.util import find_spec
 
-sys.path[:0] = ["../../..", "../..", ".."]  # the modules are in the folders above
-for name in ("numba", "hmoh", "study"):
-    if find_spec(name) is None:
-        raise ImportError(
-            f"{name} is not found: start JupyterLab as README.md says (`make lab` in a clone), "
-            "and keep this notebook three folders below hmoh.py, or set PYTHONPATH to that folder."
-        )
-
-import time
+sys.path.insert(0, "../..")  # keep this notebook here: start.py is two folders above
+import start
 
 import numpy as np
-from checks import explained, replaced, show_unanswered
 from numba import njit
 
+from exercises.checks import explained, replaced, show_unanswered
 from hmoh import HMOH
 from kernels import RBF
 from study import datasets
 
 show_unanswered()
+
+# %%
 mnist = datasets.load("mnist")
 stream = datasets.split(mnist, seed=0).stream[:3000]
 X = mnist.features[stream]
@@ -404,6 +398,8 @@ print(f"perceptron_compiled: agrees with HMOH after {len(features)} samples")
 # bit, which is compiled too.)
 
 # %%
+import time
+
 W = np.zeros((16, 100), np.float32)
 start = time.perf_counter()
 perceptron_compiled(features, labels, targets, W)  # the check has compiled it

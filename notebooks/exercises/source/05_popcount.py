@@ -15,25 +15,21 @@
 
 # %%
 import sys
-from importlib.util import find_spec
 
-sys.path[:0] = ["../../..", "../..", ".."]  # the modules are in the folders above
-for name in ("numba", "hmoh", "study"):
-    if find_spec(name) is None:
-        raise ImportError(
-            f"{name} is not found: start JupyterLab as README.md says (`make lab` in a clone), "
-            "and keep this notebook three folders below hmoh.py, or set PYTHONPATH to that folder."
-        )
+sys.path.insert(0, "../..")  # keep this notebook here: start.py is two folders above
+import start
 
 import time
 
 import numpy as np
-from checks import explained, replaced, show_unanswered, switched_off
 from numba import njit
 
+from exercises.checks import explained, replaced, show_unanswered, switched_off
 from metrics import nearest
 
 show_unanswered()
+
+# %%
 rng = np.random.default_rng(0)
 query_bits = rng.random((50, 128)) < 0.5
 db_bits = rng.random((5000, 128)) < 0.5

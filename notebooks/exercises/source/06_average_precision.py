@@ -15,27 +15,20 @@
 
 # %%
 import sys
-from importlib.util import find_spec
 
-sys.path[:0] = ["../../..", "../..", ".."]  # the modules are in the folders above
-for name in ("numba", "hmoh", "study"):
-    if find_spec(name) is None:
-        raise ImportError(
-            f"{name} is not found: start JupyterLab as README.md says (`make lab` in a clone), "
-            "and keep this notebook three folders below hmoh.py, or set PYTHONPATH to that folder."
-        )
+sys.path.insert(0, "../..")  # keep this notebook here: start.py is two folders above
+import start
 
 from itertools import combinations, product
 
 import numpy as np
-from checks import few_steps, replaced, show_unanswered, switched_off
 
-from hmoh import HMOH
-from kernels import RBF
+from exercises.checks import few_steps, replaced, show_unanswered, switched_off
 from metrics import HammingHistogram, hamming_histogram, mean_average_precision
-from study import datasets
 
 show_unanswered()
+
+# %%
 # These calls are switched off while your functions are checked.
 LIBRARY = (
     "metrics.HammingHistogram",
@@ -385,6 +378,10 @@ print("expected_ap: correct, also for two ties of 10^15 items")
 # </details>
 
 # %%
+from hmoh import HMOH
+from kernels import RBF
+from study import datasets
+
 mnist = datasets.load("mnist")
 parts = datasets.split(mnist, seed=0)
 stream = parts.stream[:5000]

@@ -14,29 +14,26 @@
 
 # %%
 import sys
-from importlib.util import find_spec
 
-sys.path[:0] = ["../../..", "../..", ".."]  # the modules are in the folders above
-for name in ("numba", "hmoh", "study"):
-    if find_spec(name) is None:
-        raise ImportError(
-            f"{name} is not found: start JupyterLab as README.md says (`make lab` in a clone), "
-            "and keep this notebook three folders below hmoh.py, or set PYTHONPATH to that folder."
-        )
+sys.path.insert(0, "../..")  # keep this notebook here: start.py is two folders above
+import start
 
-import json
-
-import matplotlib.pyplot as plt
 import numpy as np
-from checks import replaced, show_unanswered, switched_off
 
+from exercises.checks import replaced, show_unanswered, switched_off
 from hmoh import HMOH
 from kernels import RBF
 from metrics import HammingHistogram, hamming_histogram
+<<<<<<< HEAD
 from study import datasets, style, tables
 
 show_unanswered()
 style.use_style()
+=======
+from study import datasets, tables
+
+show_unanswered()
+>>>>>>> cd60aad (Exercises open with import start and ten lines too; checks are exercises.checks for Jupyter, tests and the zip alike; study/__init__ is the map, and a test keeps it)
 
 # %% [markdown]
 # ## 8.1 The cast
@@ -308,6 +305,10 @@ for name, values in [("correct", right), ("cast to int8", cast)]:
     print(f"{name:<14}", "  ".join(cells))
 
 # %%
+import json
+
+import matplotlib.pyplot as plt
+
 text = (datasets.FOLDER / "paper_results.json").read_text()
 table = json.loads(text)["results"]["mnist"]["HMOH"]["mAP"]
 printed = {r: table[str(r)] for r in lengths if str(r) in table}

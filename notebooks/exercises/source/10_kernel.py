@@ -14,33 +14,34 @@
 
 # %%
 import sys
-from importlib.util import find_spec
 
-sys.path[:0] = ["../../..", "../..", ".."]  # the modules are in the folders above
-for name in ("numba", "hmoh", "study"):
-    if find_spec(name) is None:
-        raise ImportError(
-            f"{name} is not found: start JupyterLab as README.md says (`make lab` in a clone), "
-            "and keep this notebook three folders below hmoh.py, or set PYTHONPATH to that folder."
-        )
+sys.path.insert(0, "../..")  # keep this notebook here: start.py is two folders above
+import start
 
 import math
-import time
-import tracemalloc
-import warnings
 
-import matplotlib.pyplot as plt
 import numpy as np
-from checks import explained, show_unanswered, switched_off
 from numba import njit
 
+from exercises.checks import explained, show_unanswered, switched_off
 from hmoh import HMOH
 from kernels import RBF
+<<<<<<< HEAD
 from metrics import mean_average_precision
 from study import datasets, style
 
 show_unanswered()
 style.use_style()
+=======
+
+show_unanswered()
+
+# %%
+import warnings
+
+from study import datasets
+
+>>>>>>> cd60aad (Exercises open with import start and ten lines too; checks are exercises.checks for Jupyter, tests and the zip alike; study/__init__ is the map, and a test keeps it)
 warnings.filterwarnings("ignore", "the mean makes up")  # advice on the wide kernels of 10.4
 mnist = datasets.load("mnist")
 parts = datasets.split(mnist, seed=0)
@@ -300,6 +301,8 @@ print("rbf_compiled: correct, and agrees with kernels.RBF on MNIST")
 # </details>
 
 # %%
+from metrics import mean_average_precision
+
 queries = np.random.default_rng(0).permutation(parts.queries)[:300]
 database = parts.database[-3000:]
 
@@ -355,6 +358,8 @@ print(f"sweep: correct; divisor 1 gives {found[0]:.3f}, divisor 30 gives {found[
 # of a typical image is below 0.00001. Will the codes still find anything? And with divisor 100,000?
 
 # %%
+import matplotlib.pyplot as plt
+
 DIVISORS = [0.01, 0.1, 0.3, 1, 3, 6, 10, 30, 100, 1000, 100_000]
 scores = sweep(DIVISORS)
 print("  divisor     eta  typical largest feature  mean feature  different codes    mAP")
@@ -493,6 +498,8 @@ def rbf_product(X, A, eta2):
 
 
 # %% check product 1
+import tracemalloc
+
 A = X[:100].copy()
 eta2 = RBF(100, divisor=6).fit(X).eta2_
 need = exact(X[:400], A, eta2)
@@ -550,6 +557,9 @@ print(f"rbf_product: correct, with at most {peak / 1e6:.1f} MB of memory for 400
 
 
 # %%
+import time
+
+
 def seconds(function, *arguments):
     """Return the shortest time of five runs."""
     times = []

@@ -15,27 +15,26 @@
 
 # %%
 import sys
-from importlib.util import find_spec
 
-sys.path[:0] = ["../../..", "../..", ".."]  # the modules are in the folders above
-for name in ("numba", "hmoh", "study"):
-    if find_spec(name) is None:
-        raise ImportError(
-            f"{name} is not found: start JupyterLab as README.md says (`make lab` in a clone), "
-            "and keep this notebook three folders below hmoh.py, or set PYTHONPATH to that folder."
-        )
+sys.path.insert(0, "../..")  # keep this notebook here: start.py is two folders above
+import start
 
-import live
-import matplotlib.pyplot as plt
 import numpy as np
-from checks import show_unanswered
 
+from exercises.checks import show_unanswered
 from hmoh import HMOH
+<<<<<<< HEAD
 from kernels import RBF
 from study import datasets, style
 
 show_unanswered()
 style.use_style()
+=======
+
+show_unanswered()
+
+# %%
+>>>>>>> cd60aad (Exercises open with import start and ten lines too; checks are exercises.checks for Jupyter, tests and the zip alike; study/__init__ is the map, and a test keeps it)
 N_SAMPLES = 12_000
 HALF = N_SAMPLES // 2
 BLOCK = 200  # samples that arrive together
@@ -178,6 +177,8 @@ print("prequential: tests before it trains, every block but the first")
 # or longer? (The stream continues for 6,000 samples, or 30 blocks.)
 
 # %%
+import matplotlib.pyplot as plt
+
 curves = {}
 for name, (X, y) in streams.items():
     curves[name] = prequential(Classifier(), X, y, BLOCK)
@@ -499,6 +500,10 @@ print("choose: uses the past only, and ties go to the longest memory")
 # cost on the shuffled MNIST stream? As much as on the first stream, where nothing changes?
 
 # %%
+import live
+from kernels import RBF
+from study import datasets
+
 mnist = datasets.load("mnist")
 digits = np.arange(10)
 real = {
