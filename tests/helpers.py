@@ -235,23 +235,26 @@ def damages(a):
             yield f"all {value}", np.full_like(a, value)
 
 
-# ---- bad input -----------------------------------------------------------------------
-
-
-def changed(a, at, value, dtype=None):
-    """Return a copy of an array in which one value is changed."""
-    a = np.array(a, dtype)
-    a[at] = value
-    return a
+# ---- what is no array of numpy, and arrays that simply work ---------------------------
 
 
 class Tensor:
-    """The part of a tensor by which numpy learns that it cannot read it."""
+    """What numpy uses of a tensor: its values, or the error with which it keeps them."""
 
     ndim = 1
 
+    def __init__(self, values):
+        self.values = values
+
     def __array__(self, dtype=None, copy=None):
-        raise RuntimeError("Can't call numpy() on Tensor that requires grad.")
+        if isinstance(self.values, Exception):
+            raise self.values
+        return np.asarray(self.values, dtype)
+
+
+# What PyTorch says of a tensor that requires a gradient, and of one of bfloat16.
+WITH_GRADIENT = Tensor(RuntimeError("Can't call numpy() on Tensor that requires grad."))
+BFLOAT16 = Tensor(TypeError("Got unsupported ScalarType BFloat16"))
 
 
 class Sparse:
@@ -275,6 +278,43 @@ class Frame:
         return len(self.values)
 
 
+def read_only(a):
+    a = np.array(a)
+    a.flags.writeable = False
+    return a
+
+
+def unaligned(a):
+    memory = np.zeros(a.nbytes + 1, np.uint8)[1:]
+    memory[:] = np.frombuffer(a.tobytes(), np.uint8)
+    return memory.view(a.dtype).reshape(a.shape)
+
+
+ANY = {
+    **{np.dtype(t).name: lambda a, t=t: a.astype(t) for t in "bBHIq"},
+    "big endian": lambda a: a.astype(">i4"),
+    "strided": lambda a: np.repeat(a, 2, axis=-1)[..., ::2],
+    "backwards": lambda a: np.flip(np.flip(a).copy()),
+    "fortran": np.asfortranarray,
+    "read-only": read_only,
+    "unaligned": unaligned,
+    "list": lambda a: a.tolist(),
+    "list of rows": list,
+    "frame": Frame,
+    "masked": np.ma.array,
+}
+
+
+# ---- bad input -----------------------------------------------------------------------
+
+
+def changed(a, at, value, dtype=None):
+    """Return a copy of an array in which one value is changed."""
+    a = np.array(a, dtype)
+    a[at] = value
+    return a
+
+
 X0, Y0 = stream()
 M0 = multi_stream()[1]
 # By name: the value, the error, and words that the error contains.
@@ -295,16 +335,19 @@ BAD_FEATURES = {
     "dates": (X0.astype("M8[s]"), (TypeError, ValueError), ["datetime64"]),
     "sparse": (Sparse(), TypeError, ["toarray()", "Sparse"]),
     "masked": (np.ma.masked_equal(changed(X0, (3, 1), 7), 7), ValueError, ["X", "masked"]),
-    "tensor": (Tensor(), TypeError, ["requires grad", "detach()"]),
+    "tensor": (WITH_GRADIENT, TypeError, ["requires grad", "detach()"]),
+    "bfloat16": (BFLOAT16, TypeError, ["BFloat16", "float()"]),
 }
 BAD_LABELS = {
     "too few": (Y0[:59], ValueError, ["(59,)", "60"]),
     "too many": (np.append(Y0, 0), ValueError, ["(61,)", "60"]),
     "missing": (None, ValueError, ["y is None"]),
+    "one missing": (changed(Y0, 7, None, object), TypeError, ["y[7]", "None"]),
+    "one NaN": (changed(Y0, 7, np.nan, object), TypeError, ["y[7]", "nan"]),
     "a number": (3, ValueError, ["()", "60"]),
     "floats": (Y0.astype(float), TypeError, ["float64", "astype(int)"]),
     "masked": (np.ma.masked_equal(Y0, 3), ValueError, ["y", "masked"]),
-    "tensor": (Tensor(), TypeError, ["requires grad", "detach()"]),
+    "tensor": (WITH_GRADIENT, TypeError, ["requires grad", "detach()"]),
     "bytes": (Y0.astype("S"), TypeError, ["S", "astype(str)"]),
     "mixed": (np.array([0, "a"] * 30, object), TypeError, ["object"]),
     "beyond int64": (Y0.astype(np.uint64) + 2**63, ValueError, ["92233720368547758"]),

@@ -239,19 +239,6 @@ def test_codes_are_packed_signs_with_empty_padding(n_bits):
     assert model.n_features_in_ == 5
 
 
-@pytest.mark.parametrize("multi", [False, True])
-@pytest.mark.parametrize("batch_size", [1, 3, 70])
-def test_blocks_do_not_change_the_result(monkeypatch, batch_size, multi):
-    X, y = either_stream(multi, n=200, integer=True, n_labels=12)
-    models = [HMOH(5, batch_size=batch_size, random_state=0) for _ in range(3)]
-    codes = models[0].partial_fit(X, y).transform(X)
-    models[1].partial_fit(X[:9], y[:9])
-    monkeypatch.setattr(hmoh, "BLOCK_ROWS", 66)
-    assert_same(models[0], models[1].partial_fit(X[9:], y[9:]), X)
-    assert_same(models[0], models[2].partial_fit(X, y), X)
-    assert_array_equal(models[0].transform(X), codes)
-
-
 def test_encoding_and_what_is_handed_out_leave_the_model_alone():
     X, y = stream()
     for ensemble in (True, False):
@@ -304,12 +291,3 @@ def test_the_extremes_of_integers_are_labels():
     assert list(model.targets_) == [-(2**63), 2**63 - 1]
     single = feed(HMOH(8, random_state=0), X, y, range(1, 70)).partial_fit(X[:2], y[:2])
     assert_same(model, single, X)
-
-
-def test_seeds_make_models():
-    X, y = stream()
-    weights = [HMOH(32, random_state=seed).fit(X, y).weights_ for seed in (0, 0, 1)]
-    assert_array_equal(weights[0], weights[1])
-    assert not np.array_equal(weights[0], weights[2])
-    first, second = (HMOH(32).fit(X, y).weights_ for _ in range(2))
-    assert not np.array_equal(first, second)

@@ -200,18 +200,6 @@ def test_growth_keeps_old_targets_and_gives_new_ones_while_there_is_room(
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("n_bits", [4, 7, 12])
-@quick
-@given(st.lists(st.integers(0, 120), max_size=150), st.sets(st.integers(0, 149), max_size=9))
-def test_targets_do_not_depend_on_the_calls_that_bring_the_labels(kind, n_bits, labels, cuts):
-    once = Codebook(n_bits, kind, None, 3).add(labels)
-    parts = Codebook(n_bits, kind, None, 3)
-    for start, stop in itertools.pairwise([0, *sorted(cuts), 150]):
-        parts = parts.add(labels[start:stop])
-    assert shown(once) == shown(parts)
-
-
-@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("n_bits", [4, 6])
 @pytest.mark.parametrize("n", [0, 3, 16])
 def test_adding_leaves_every_other_codebook_as_it_was(kind, n_bits, n):

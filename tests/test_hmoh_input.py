@@ -24,7 +24,6 @@ from helpers import (
     stream,
 )
 from numpy.testing import assert_array_equal
-from sklearn.base import clone
 from sklearn.impute import SimpleImputer
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import Pipeline
@@ -70,16 +69,6 @@ def test_bad_features_cannot_be_encoded(name):
         with pytest.raises(error) as caught:
             use(X)
         assert_helpful(caught.value, *words)
-
-
-@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
-@pytest.mark.parametrize("place", [(0, 0), (100, 7), (149, 63)])
-def test_one_bad_value_is_found_among_many(value, place):
-    # Few values and many, here 9,600, are looked at in two ways.
-    X = changed(np.random.default_rng(0).normal(size=(150, 64)), place, value)
-    with pytest.raises(ValueError) as caught:
-        HMOH(8).fit(X, np.arange(150) % 4)
-    assert_helpful(caught.value, f"X[{place[0]}, {place[1]}] is {value}")
 
 
 LARGE = hmoh.MOST_FEATURE
@@ -146,13 +135,6 @@ def test_features_without_names_may_come_in_any_form(columns):
     assert not hasattr(model, "feature_names_in_")
 
 
-def test_texts_of_numpy_are_labels_like_those_of_python():
-    X, y = stream()
-    texts = y.astype(str)
-    expected = HMOH(8, random_state=0).fit(X, texts)
-    assert_same_state(expected, HMOH(8, random_state=0).fit(X, np.array(list(texts), object)))
-
-
 @pytest.mark.filterwarnings("error")
 def test_two_labels_with_one_target_are_told_once(tmp_path):
     """Of two codes of one bit, one goes to two labels."""
@@ -192,16 +174,6 @@ def test_features_far_from_zero_are_warned_of_once_at_the_start():
     model.partial_fit(X + 100, y)
     HMOH(8, UnitLength(), random_state=0).partial_fit(X + 100, y)
     HMOH(8, random_state=0).partial_fit(X[:1] + 100, y[:1])
-
-
-def test_a_missing_label_is_named():
-    X, y = stream()
-    labels = y.astype(object)
-    for missing in (None, np.nan):
-        labels[7] = missing
-        with pytest.raises(TypeError) as caught:
-            HMOH(8).partial_fit(X, labels)
-        assert_helpful(caught.value, "y[7]", str(missing))
 
 
 # The first call, a second one that does not fit it, and words of the error.
@@ -427,18 +399,6 @@ def test_parameters_are_only_stored():
     maps = [UnitLength(), RBF(7, center=True)]
     model = HMOH(9, maps, "spread", True, 50, 2, 0.5, 7, None, 20, 1, 5)
     assert repr(eval(repr(model))) == repr(model)
-
-
-def test_clone_gives_an_unfitted_equal():
-    for maps in (None, RBF(8), [UnitLength(), RBF(8)], Concat([None, RBF(8)])):
-        model = HMOH(12, maps, codebook="ordered", batch_size=3, warmup=20, random_state=4)
-        model.fit(X0, Y0)
-        twin = clone(model)
-        assert repr(twin) == repr(model)
-        assert not hasattr(twin, "n_seen_")
-        assert maps is None or twin.feature_map is not model.feature_map
-        assert repr(pickle.loads(pickle.dumps(twin))) == repr(model)
-        assert_same(model, twin.fit(X0, Y0), X0)
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ import naive
 import numpy as np
 import pytest
 from helpers import (
+    ANY,
     JIT_IS_OFF,
     M0,
     STRINGS,
@@ -33,7 +34,7 @@ from sklearn.utils.validation import check_is_fitted
 from hmoh import HMOH, NotFittedError
 from kernels import RBF, Concat, UnitLength
 
-# ---- any cutting (more in tests/test_hmoh_machine.py) ---------------------------------
+# ---- any cutting (more in tests/test_model_machine.py) --------------------------------
 
 
 @pytest.mark.parametrize("multi", [False, True])
@@ -211,7 +212,6 @@ def test_a_scikit_learn_transformer_is_a_map_and_wants_a_warmup():
         ("n_classes", 20),
         ("warmup", 30),
         ("random_state", 1),
-        ("random_state", 1),
         ("feature_map__n_anchors", 9),
         ("feature_map", None),
     ],
@@ -282,33 +282,6 @@ def test_the_number_of_threads_may_change_on_the_way():
 # ---- arrays that simply work ---------------------------------------------------------
 
 
-def read_only(a):
-    a = np.array(a)
-    a.flags.writeable = False
-    return a
-
-
-def unaligned(a):
-    memory = np.zeros(a.nbytes + 1, np.uint8)[1:]
-    memory[:] = np.frombuffer(a.tobytes(), np.uint8)
-    return memory.view(a.dtype).reshape(a.shape)
-
-
-ANY = {
-    **{np.dtype(t).name: lambda a, t=t: a.astype(t) for t in "bBHIq"},
-    "big endian": lambda a: a.astype(">i4"),
-    "strided": lambda a: np.repeat(a, 2, axis=0)[::2],
-    "backwards": lambda a: np.flip(np.flip(a).copy()),
-    "fortran": np.asfortranarray,
-    "read-only": read_only,
-    "unaligned": unaligned,
-    "list": lambda a: a.tolist(),
-    "list of rows": list,
-    "frame": Frame,
-    "masked": np.ma.array,
-}
-
-
 @pytest.mark.filterwarnings("ignore:the mean makes up")  # some forms have no negative numbers
 @pytest.mark.parametrize("form", [*ANY, *"efdg"])
 def test_features_of_any_form_work(form):
@@ -342,7 +315,7 @@ def test_bool_and_string_labels_work():
     expected = HMOH(8, random_state=0).fit(X0, names)
     assert {type(label) for label in expected.targets_} == {str}
     objects = names.astype(object)
-    for form in (names.tolist(), objects, Frame(objects), list(names)):
+    for form in (names.tolist(), objects, Frame(objects), list(names), np.array([*names], object)):
         assert_same_state(expected, HMOH(8, random_state=0).fit(X0, form))
     assert_same_state(
         HMOH(8, random_state=0).fit(X0, Y0), HMOH(8, random_state=0).fit(X0, Y0.astype(object))

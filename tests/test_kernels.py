@@ -400,36 +400,6 @@ def test_bad_features_are_explained_and_leave_the_map_as_it_was(name, mapping):
     assert pickle.dumps(mapping) == before
 
 
-class Tensor:
-    """Raise what PyTorch raises when numpy asks for the values of some tensors."""
-
-    def __init__(self, error):
-        self.error = error
-
-    def __array__(self, dtype=None, copy=None):
-        raise self.error
-
-
-@pytest.mark.parametrize(
-    "X, words",
-    [
-        (Tensor(RuntimeError("Can't call numpy() on Tensor that requires grad.")), ["X.detach()"]),
-        (Tensor(TypeError("Got unsupported ScalarType BFloat16")), ["BFloat16", "float()"]),
-        (np.ma.masked_less(GOOD, 0), ["X has masked entries", "fill"]),
-    ],
-    ids=["gradient", "bfloat16", "masked"],
-)
-@every_map
-def test_what_numpy_cannot_read_whole_is_refused_with_a_way_out(X, words, mapping):
-    mapping = clone(mapping).fit(GOOD)
-    for use in (mapping.fit, mapping.transform):
-        with pytest.raises(TypeError) as caught:
-            use(X)
-        assert_helpful(caught.value, *words)
-    unmasked = np.ma.masked_array(GOOD, mask=False)
-    assert_array_equal(mapping.transform(unmasked), mapping.transform(GOOD))
-
-
 @pytest.mark.parametrize("shape", [(1, 1), (1, 784), (2, 4096), (1, 8193)])
 def test_good_features_are_not_copied_and_one_bad_value_is_found(shape):
     for value in (0, 1e-45, -1e30, LARGEST):

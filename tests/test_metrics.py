@@ -4,7 +4,6 @@ import math
 import multiprocessing
 import os
 import pickle
-import warnings
 from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
 from itertools import product
@@ -26,10 +25,6 @@ from metrics import (
     nearest,
     pack,
 )
-
-with warnings.catch_warnings():
-    warnings.simplefilter("ignore")  # its SWIG wrapper is deprecated from Python 3.12 on
-    import faiss
 
 N_BITS = [1, 3, 8, 12, 32, 64, 65, 128, 300]
 KINDS = ["integers", "strings", "sets", "many"]
@@ -335,22 +330,6 @@ def test_judged_pairs_of_equal_labels_are_the_labels():
     case = make_case(12, n_queries=7)
     q, j = np.nonzero(case.query_labels[:, None] == case.db_labels)
     assert_same(judged_histogram(*case[:2], q, j, n_bits=12), hamming_histogram(*case))
-
-
-@pytest.mark.parametrize("n_bits", [8, 64, 512])
-def test_faiss_reads_the_same_codes(n_bits):
-    case = make_case(n_bits, n_items=100)
-    index = faiss.IndexBinaryFlat(n_bits)
-    index.add(case.db_codes)
-    # Its order of ties is its own, so only the distances compare.
-    theirs, _ = index.search(case.query_codes, 20)
-    np.testing.assert_array_equal(nearest(*case[:2], 20)[0], theirs)
-    h = hamming_histogram(*case)
-    for radius in (0, 2, n_bits):
-        # FAISS counts strictly below the radius.
-        limits, _, _ = index.range_search(case.query_codes, radius + 1)
-        within = h.items[:, : radius + 1].sum(axis=1)
-        np.testing.assert_array_equal(np.diff(limits.astype(int)), within)
 
 
 # ---- properties ------------------------------------------------------------------------

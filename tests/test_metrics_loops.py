@@ -6,7 +6,10 @@ import pytest
 
 import metrics
 
-N_BITS = [1, 8, 12, 64, 128, 136, 256, 320]
+# The forms of codes for few queries, and for many with up to 128 bits and with more.
+LAYOUTS = [("few", n_bits) for n_bits in (1, 12, 64, 128, 136, 256, 320)]
+LAYOUTS += [("bytes", n_bits) for n_bits in (1, 12, 128)]
+LAYOUTS += [("words", n_bits) for n_bits in (136, 320)]
 
 
 @pytest.fixture(autouse=True)
@@ -30,11 +33,10 @@ def as_layout(which, queries, codes):
     multiple of four.
     """
     n_bytes = codes.shape[1]
-    if which in ("rows", "rows and tuples"):
+    if which == "few":
         words = next(f"u{size}" for size in (8, 4, 1) if n_bytes % size == 0)
         Q, D = queries.view(words), codes.view(words)
-        is_tuple = which == "rows and tuples" and D.shape[1] in (1, 2, 4)
-        return (tuple(map(tuple, Q)), D.ravel()) if is_tuple else (Q, D)
+        return (tuple(map(tuple, Q)), D.ravel()) if D.shape[1] in (1, 2, 4) else (Q, D)
     word = np.dtype("u1" if which == "bytes" else "u8")
     padding = (0, 0), (0, -n_bytes % (4 * word.itemsize))
     Q, D = (np.pad(rows, padding).view(word) for rows in (queries, codes))
@@ -64,6 +66,7 @@ def loop_arguments(n_bits, which):
     # Fewer than items, so that there are three tiles.
     distance = np.zeros(10, np.min_scalar_type(n_bits))
     cells = np.zeros(10, np.uint16)
+    grade_cells = cells.astype(np.uint32 if which == "words" else np.uint16)
     # Not 0, because a loop continues where the last block ended.
     counts = rng.integers(0, 9, (5, n, n_bits + 1))
     two = counts[:2].copy()
@@ -85,7 +88,7 @@ def loop_arguments(n_bits, which):
         "count": (*queries, *single, alone, distance, cells, two),
         "count weights": (*queries, *single, weight, distance, cells, two),
         "count sets": (*queries, *multi, alone, distance, cells, two),
-        "count grades": (*queries, *multi, weight, distance, cells.astype(np.uint32), counts),
+        "count grades": (*queries, *multi, weight, distance, grade_cells, counts),
         "lowest": (rng.integers(3, 200, 20).astype(distance.dtype),),
         "keep_nearest": (some, 5, np.zeros(5, np.int64)),
         "keep_nearest of all": (some, 9, np.zeros(5, np.int64)),
@@ -95,10 +98,9 @@ def loop_arguments(n_bits, which):
     }
 
 
-@pytest.mark.parametrize("n_bits", N_BITS)
-@pytest.mark.parametrize("which", ["rows", "rows and tuples", "bytes", "words"])
-@pytest.mark.parametrize("name", loop_arguments(8, "rows"))
-def test_loops_agree_with_naive(name, n_bits, which):
+@pytest.mark.parametrize("which, n_bits", LAYOUTS)
+@pytest.mark.parametrize("name", loop_arguments(8, "few"))
+def test_loops_agree_with_naive(name, which, n_bits):
     ours, theirs = (loop_arguments(n_bits, which)[name] for _ in range(2))
     loop = name.split()[0]
     assert getattr(metrics, "_" + loop)(*ours) == getattr(naive, loop)(*theirs)
@@ -129,7 +131,7 @@ def test_two_queries_are_counted_together_where_items_outnumber_the_cells():
 
 
 @pytest.mark.parametrize("tile", [10, 500])
-@pytest.mark.parametrize("which", ["rows", "rows and tuples", "bytes"])
+@pytest.mark.parametrize("which", ["few", "bytes"])
 def test_select_passes_over_items_and_makes_room_when_its_keys_are_full(which, tile):
     """Items come nearer until there are too many keys; the last ones are no candidates."""
     n_bits, k = 128, 2

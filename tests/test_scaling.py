@@ -8,30 +8,23 @@ import sys
 import threading
 import time
 import uuid
-import warnings
 from pathlib import Path
 
-import apsw
 import dask
 import dask.array as da
 import dask.dataframe as dd
 import numpy as np
 import pandas as pd
 import pytest
-import sqlite_vec
 from dask.distributed import Client, LocalCluster
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.pipeline import Pipeline
 
 from hmoh import HMOH, MOST_BALANCE
 from kernels import RBF, UnitLength
-from metrics import hamming_histogram, nearest
+from metrics import hamming_histogram
 from ridge import HadamardRidge
 from scaling import ADDED, encode, from_npy, learn, sharded_histogram
-
-with warnings.catch_warnings():  # its SWIG wrapper is deprecated from Python 3.12 on
-    warnings.simplefilter("ignore")
-    import faiss
 
 SHARDS = [1, 2, 7, 100]
 LABELS = ["integers", "strings", "sets"]
@@ -366,52 +359,3 @@ def test_processes_started_in_another_folder_get_the_modules(tmp_path):
             process.wait()
     assert_same_model(ours, ridge().partial_fit(X, y, classes).close())
     assert codes.shape == (N, 2)
-
-
-# ---- indexes -------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("n_bits", [12, 64])
-def test_faiss_takes_the_codes_finds_what_nearest_finds_and_gives_them_back(n_bits, tmp_path):
-    model, (X, _) = fitted("model", n_bits), samples(200, seed=4)
-    codes, whole_bytes = model.transform(X), 8 * -(-n_bits // 8)
-    index = faiss.IndexBinaryFlat(whole_bytes)
-    index.add(codes[20:])
-    faiss.write_index_binary(index, str(tmp_path / "codes.faiss"))
-    index = faiss.read_index_binary(str(tmp_path / "codes.faiss"))
-    assert_array_equal(faiss.vector_to_array(index.xb).reshape(180, -1), codes[20:])
-    distances, _ = nearest(codes[:20], codes[20:], 30)
-    theirs, found = index.search(codes[:20], 30)  # its order of ties is its own
-    assert_array_equal(theirs, distances)
-    assert_array_equal(
-        np.unpackbits(codes[:20, None] ^ codes[20:][found], axis=2).sum(axis=2),
-        distances,
-    )
-
-
-def test_faiss_lists_are_exact_when_all_are_looked_into_and_say_so_when_too_few_are_found():
-    rng = np.random.default_rng(5)
-    codes = rng.integers(256, size=(400, 4), dtype=np.uint8)
-    index = faiss.IndexBinaryIVF(faiss.IndexBinaryFlat(32), 32, 10)
-    index.train(codes)
-    index.add(codes)
-    exact, _ = nearest(codes[:20], codes, 100)
-    index.nprobe = 10
-    assert_array_equal(index.search(codes[:20], 100)[0], exact)
-    index.nprobe = 1
-    distances, found = index.search(codes[:20], 100)
-    assert (found == -1).any()  # the trap that the notebook names
-    assert ((distances <= exact[:, -1:]) & (found >= 0)).mean() < 1
-
-
-def test_sqlite_vec_takes_the_codes_and_finds_what_nearest_finds():
-    codes = np.random.default_rng(6).integers(256, size=(300, 4), dtype=np.uint8)
-    db = apsw.Connection(":memory:")
-    db.enable_load_extension(True)
-    db.load_extension(sqlite_vec.loadable_path())
-    db.execute("create virtual table items using vec0(code bit[32])")
-    insert = "insert into items(rowid, code) values (?, vec_bit(?))"
-    db.executemany(insert, ((i, code.tobytes()) for i, code in enumerate(codes)))
-    select = "select distance from items where code match vec_bit(?) and k = 20 order by distance"
-    found = [[d for (d,) in db.execute(select, (code.tobytes(),))] for code in codes[:10]]
-    assert_array_equal(found, nearest(codes[:10], codes, 20)[0])

@@ -8,19 +8,15 @@ from helpers import (
     assert_same_state,
     either_stream,
     feed,
-    quick,
     stream,
     target_rows,
 )
-from hypothesis import given
-from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.linear_model import Ridge
 
 import hmoh
 from baselines import HCOH, LSH
 from hmoh import HMOH
-from kernels import UnitLength
 from ridge import HadamardRidge
 
 RNG = np.random.default_rng(0)
@@ -83,41 +79,6 @@ def test_the_ridge_with_weights_is_that_of_scikit_learn(multi):
     assert_allclose(model.weights_.T, oracle.coef_, rtol=1e-4, atol=1e-5)
 
 
-@quick
-@given(
-    cuts=st.sets(st.integers(1, 59)),
-    method=st.sampled_from(METHODS),
-    multi=st.booleans(),
-    is_warm=st.booleans(),
-)
-def test_weights_do_not_depend_on_the_cuts_nor_on_a_file_between(cuts, method, multi, is_warm):
-    X, y = either_stream(multi)
-    a = RNG.random(60)
-    settings = {"class_weight": "balanced", "random_state": 0}
-    settings |= {} if is_warm else {"feature_map": UnitLength(), "warmup": 40}
-    whole = method(8, **settings).partial_fit(X, y, sample_weight=a)
-    model = method(8, **settings)
-    for start, stop in zip([0, *sorted(cuts)], [*sorted(cuts), 60], strict=True):
-        model.partial_fit(X[start:stop], y[start:stop], sample_weight=a[start:stop])
-    if is_warm:
-        assert_same_state(whole, model)
-    assert model.n_seen_ == 60
-    assert_allclose(model.weights_, whole.weights_, rtol=1e-3, atol=1e-5)
-
-
-@pytest.mark.parametrize("params", [{}, {"feature_map": UnitLength(), "warmup": 50}])
-@pytest.mark.parametrize("method", METHODS)
-def test_a_loaded_model_continues_with_its_counts_and_waiting_weights(method, params, tmp_path):
-    X, y = stream()
-    a = RNG.random(60)
-    model = method(8, class_weight="balanced", random_state=0, **params)
-    model.partial_fit(X[:45], y[:45], sample_weight=a[:45]).save(tmp_path / "model.npz")
-    loaded = method.load(tmp_path / "model.npz", feature_map=params.get("feature_map"))
-    for each in (model, loaded):
-        each.partial_fit(X[45:], y[45:], sample_weight=a[45:])
-    assert_same_state(model, loaded)
-
-
 @pytest.mark.parametrize("method", METHODS)
 def test_weights_of_one_change_nothing_and_of_zero_only_advance_the_stream(method):
     X, y = stream()
@@ -170,19 +131,6 @@ def test_balanced_weights_serve_a_rare_class(method):
         values = model.decision_function(X[y == 0])
         right.append(((values > 0) == (model.targets_[0] > 0)).mean())
     assert right[1] > right[0] + 0.05
-
-
-@pytest.mark.parametrize("multi", [False, True])
-def test_a_blank_or_merged_model_counts_every_label_and_its_file_loads(multi, tmp_path):
-    X, y = either_stream(multi)
-    fitted = HadamardRidge(8, class_weight="balanced", random_state=0).partial_fit(X, y).close()
-    blank = fitted.blank().partial_fit(X, y).close()
-    assert_allclose(blank.weights_, fitted.weights_, rtol=1e-4, atol=1e-5)
-    # The other labels came last, and only one of the models has seen them.
-    few, more = (HadamardRidge(8, random_state=0).partial_fit(X[:n], y[:n]) for n in (1, 60))
-    for model in (blank, few.merge(more)):
-        model.save(tmp_path / "model.npz")
-        assert_same_state(model, HadamardRidge.load(tmp_path / "model.npz"))
 
 
 def test_a_file_that_lacks_the_counts_of_some_labels_is_loaded(tmp_path):
