@@ -30,19 +30,13 @@ import numpy as np
 
 from exercises.checks import replaced, show_unanswered, switched_off
 from hmoh import hadamard
-from study import datasets, pictures, style
+from study import datasets, pictures
 
 show_unanswered()
 
 # %%
 # These calls are switched off while your functions are checked.
 LIBRARY = ("hmoh.hadamard", "scipy.linalg.hadamard")
-<<<<<<< HEAD
-
-show_unanswered()
-style.use_style()
-=======
->>>>>>> cd60aad (Exercises open with import start and ten lines too; checks are exercises.checks for Jupyter, tests and the zip alike; study/__init__ is the map, and a test keeps it)
 datasets.load("mnist")  # an error here says what to do
 print("OK, ready")
 

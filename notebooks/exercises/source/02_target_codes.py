@@ -26,15 +26,8 @@ import numpy as np
 
 from exercises.checks import show_unanswered
 from hmoh import Codebook, hadamard
-<<<<<<< HEAD
-from study import style
 
 show_unanswered()
-style.use_style()
-=======
-
-show_unanswered()
->>>>>>> cd60aad (Exercises open with import start and ten lines too; checks are exercises.checks for Jupyter, tests and the zip alike; study/__init__ is the map, and a test keeps it)
 
 # %% [markdown]
 # ## 2.1 The order of the matrix

@@ -26,15 +26,11 @@ from exercises.checks import show_unanswered
 from hmoh import HMOH
 from kernels import RBF
 from metrics import mean_average_precision
-from study import datasets, pictures, style
+from study import datasets, pictures
 
 show_unanswered()
-<<<<<<< HEAD
-style.use_style()
-=======
 
 # %%
->>>>>>> cd60aad (Exercises open with import start and ten lines too; checks are exercises.checks for Jupyter, tests and the zip alike; study/__init__ is the map, and a test keeps it)
 mnist = datasets.load("mnist")
 parts = datasets.split(mnist, seed=0)
 stream = parts.stream[:2000]

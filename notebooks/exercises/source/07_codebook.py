@@ -22,20 +22,8 @@ import numpy as np
 
 from exercises.checks import show_unanswered, switched_off
 from hmoh import HMOH, Codebook, hadamard
-<<<<<<< HEAD
-from kernels import RBF
-from metrics import hamming_histogram
-from study import datasets, style, tables
-from study.profile import by_profile
 
 show_unanswered()
-style.use_style()
-# HMOH_PROFILE=quick shortens the experiment, for grading: one seed, a small part of the data.
-SEEDS = by_profile(range(3), range(1))
-=======
-
-show_unanswered()
->>>>>>> cd60aad (Exercises open with import start and ten lines too; checks are exercises.checks for Jupyter, tests and the zip alike; study/__init__ is the map, and a test keeps it)
 
 # %% [markdown]
 # ## 7.1 The criterion

@@ -24,16 +24,9 @@ from exercises.checks import replaced, show_unanswered, switched_off
 from hmoh import HMOH
 from kernels import RBF
 from metrics import HammingHistogram, hamming_histogram
-<<<<<<< HEAD
-from study import datasets, style, tables
-
-show_unanswered()
-style.use_style()
-=======
 from study import datasets, tables
 
 show_unanswered()
->>>>>>> cd60aad (Exercises open with import start and ten lines too; checks are exercises.checks for Jupyter, tests and the zip alike; study/__init__ is the map, and a test keeps it)
 
 # %% [markdown]
 # ## 8.1 The cast

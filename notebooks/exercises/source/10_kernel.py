@@ -26,13 +26,6 @@ from numba import njit
 from exercises.checks import explained, show_unanswered, switched_off
 from hmoh import HMOH
 from kernels import RBF
-<<<<<<< HEAD
-from metrics import mean_average_precision
-from study import datasets, style
-
-show_unanswered()
-style.use_style()
-=======
 
 show_unanswered()
 
@@ -41,7 +34,6 @@ import warnings
 
 from study import datasets
 
->>>>>>> cd60aad (Exercises open with import start and ten lines too; checks are exercises.checks for Jupyter, tests and the zip alike; study/__init__ is the map, and a test keeps it)
 warnings.filterwarnings("ignore", "the mean makes up")  # advice on the wide kernels of 10.4
 mnist = datasets.load("mnist")
 parts = datasets.split(mnist, seed=0)

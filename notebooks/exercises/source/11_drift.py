@@ -23,18 +23,10 @@ import numpy as np
 
 from exercises.checks import show_unanswered
 from hmoh import HMOH
-<<<<<<< HEAD
-from kernels import RBF
-from study import datasets, style
-
-show_unanswered()
-style.use_style()
-=======
 
 show_unanswered()
 
 # %%
->>>>>>> cd60aad (Exercises open with import start and ten lines too; checks are exercises.checks for Jupyter, tests and the zip alike; study/__init__ is the map, and a test keeps it)
 N_SAMPLES = 12_000
 HALF = N_SAMPLES // 2
 BLOCK = 200  # samples that arrive together
