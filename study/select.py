@@ -16,19 +16,24 @@ import numpy as np
 
 from study import profile
 from study.datasets import BENCHMARKS
+from study.scores import METRICS
 from study.statistics import sd
 
-__all__ = ["LOWER_IS_BETTER", "PAPER_METHODS", "best_rival", "differences", "label_of"]
+__all__ = ["PAPER_METHODS", "best_rival", "differences", "label_of", "lower_is_better"]
 __all__ += ["metric_of", "paper_results", "paper_value", "printed_records"]
 __all__ += ["samples", "summary", "values"]
 
 RESULTS = Path(__file__).parents[1] / "data" / "paper_results.json"
-LOWER_IS_BETTER = ("train_seconds",)
 
 
 def metric_of(record: dict, metric: str) -> str:
     """Return the metric's own name, which "headline" has for each benchmark."""
     return record["metric"] if metric == "headline" else metric
+
+
+def lower_is_better(metric: str) -> bool:
+    """Return whether less of a metric is better, as of "train_seconds"."""
+    return metric in METRICS and METRICS[metric].lower_is_better
 
 
 def label_of(record: dict) -> str:
@@ -158,7 +163,7 @@ def best_rival(
     ----------
     records : iterable of dict
     metric : str
-        The least "train_seconds" is the best, of all others the greatest.
+        `scores.METRICS` says which way is better.
     n_bits : int
     among : names of methods, optional
         By default all methods of the records. Those without codes of this length are left out.
@@ -172,7 +177,7 @@ def best_rival(
             means[method] = np.mean([*found[method].values()])
     if not means:
         raise ValueError(f"there is no method but {to}; add records of other methods.")
-    best = min if metric in LOWER_IS_BETTER else max
+    best = min if lower_is_better(metric) else max
     return best(means, key=means.get)
 
 

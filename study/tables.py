@@ -27,6 +27,7 @@ from study.profile import QUICK
 from study.scores import METRICS
 from study.select import (
     label_of,
+    lower_is_better,
     metric_of,
     paper_value,
     summary,
@@ -253,7 +254,7 @@ def _check_records(records: list[dict]) -> None:
 
 def _marks(cells: dict[tuple, tuple[float, float]], metric: str) -> dict[tuple, str]:
     """Return ¹ for the best cell of each column and ² for the second."""
-    sign = 1 if metric in METRICS and METRICS[metric].lower_is_better else -1
+    sign = 1 if lower_is_better(metric) else -1
     labels = list(dict.fromkeys(label for label, _ in cells))
     marks = {}
     for column in dict.fromkeys(column for _, column in cells):
