@@ -22,10 +22,8 @@ Judge
 
 Show
     style       names, colours and looks of figures
-    curves      curves along the stream and over K, in panels
     pictures    pictures of codes, rankings and kernels
-    animations  a code that learns
-    plots       the figures of records
+    figures     the figures of records: bars, curves and panels
     timing      CPU seconds of one core
 """
 
