@@ -2,8 +2,8 @@
 
 data/paper_claims.json lists the claims: what the paper says and where, the number it prints, and
 how to measure it: from records of `protocol.run` ("measure", see measures.py) or in a notebook
-("by_hand"); or why it cannot be measured here ("untestable"). Every cell of the paper's tables is a
-claim too, see `cells`.
+("by_hand"); or why it cannot be measured here ("untestable"). The "unit" of a number decides its
+margin. Every cell of the paper's tables is a claim too, see `cells`.
 Verdicts are computed, never typed. `statistics` has the rule.
 
     right, wrong        an exact fact (algebra, a proof), decided without statistics

@@ -110,18 +110,11 @@ def _only(records: Iterable[dict], metric: str, fields: dict) -> dict[int, float
 def values(
     records: Iterable[dict], metric: str, seeds: Sequence[int] | None = None, **fields
 ) -> np.ndarray:
-    """Return one value per seed, in order of seeds, of the records whose fields are equal to these.
+    """Return the `samples` of one case as an array: one value per seed, in order of seeds.
 
-    Parameters
-    ----------
-    records : iterable of dict
-    metric : str
-        As in `samples`. "stream" gives a row for each seed and a column for each checkpoint, with
-        nan where the method could not encode yet.
-    seeds : sequence of int, optional
-        Return one value for each of these, nan where there is none. By default all seeds found.
-    **fields
-        Such as ``method="HMOH", n_bits=32``. They must leave one record for each seed.
+    With ``seeds``, one value for each of these, nan where there is none. The metric "stream" gives
+    a row for each seed and a column for each checkpoint, with nan where the method could not encode
+    yet.
     """
     if seeds is None:
         found = _only(records, metric, fields)
@@ -134,16 +127,10 @@ def values(
 def differences(records: Iterable[dict], metric: str, better: dict, worse: dict) -> np.ndarray:
     """Return one difference per seed that both have, in order of seeds.
 
-    Parameters
-    ----------
-    records : iterable of dict
-    metric : str
-    better, worse : dict
-        The fields of the two runs, such as ``{"method": "HMOH", "n_bits": 32}``.
+    ``better`` and ``worse`` are the fields of the two runs: {"method": "HMOH", "n_bits": 8}.
     """
     records = list(records)
-    a = _only(records, metric, better)
-    b = _only(records, metric, worse)
+    a, b = (_only(records, metric, fields) for fields in (better, worse))
     common = sorted(a.keys() & b.keys())
     if not common:
         raise ValueError(f"{better} and {worse} share no seed; run both with the same.")
@@ -157,18 +144,10 @@ def best_rival(
     among: Iterable[str] | None = None,
     to: str = "HMOH",
 ) -> str:
-    """Return the name of the best other method, by its mean over seeds.
+    """Return the best method but ``to``, by its mean over seeds.
 
-    Parameters
-    ----------
-    records : iterable of dict
-    metric : str
-        `scores.METRICS` says which way is better.
-    n_bits : int
-    among : names of methods, optional
-        By default all methods of the records. Those without codes of this length are left out.
-    to : str
-        The method that is left out.
+    ``among`` are names of methods, by default all of the records. Those without codes of this
+    length are left out.
     """
     found = samples(records, metric, "method", n_bits=n_bits)
     means = {}
@@ -212,14 +191,12 @@ def printed_records(role: str | None) -> dict[tuple[str, int], dict]:
     plain = {"dataset": "the paper's tables", "role": role, "stand_in_for": None}
     plain |= {"split": "paper", "published": False, "params": {}, "seed": 0}
     for method, by_metric in paper_results()["results"].get(role, {}).items():
-        for metric, by_bits in by_metric.items():
-            for n_bits, value in by_bits.items():
-                case = {"method": method, "n_bits": int(n_bits)}
-                own = {"metric": BENCHMARKS[role].metric, **plain, **case}
-                found.setdefault((method, int(n_bits)), own)[metric] = value
         # The paper prints training times for 32 bits only.
-        seconds = paper_results()["training_seconds_32bit"][method][role]
-        found[method, 32]["train_seconds"] = seconds
+        seconds = {"32": paper_results()["training_seconds_32bit"][method][role]}
+        for metric, by_bits in [*by_metric.items(), ("train_seconds", seconds)]:
+            for n_bits, value in by_bits.items():
+                case = {"method": method, "n_bits": int(n_bits), "metric": BENCHMARKS[role].metric}
+                found.setdefault((method, int(n_bits)), plain | case)[metric] = value
     return found
 
 

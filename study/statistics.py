@@ -71,16 +71,12 @@ class Judgement:
     ----------
     verdict : str
         "supported", "contradicted", "reproduced", "different" or "undecided".
-    estimate, low, high : float
-        Mean and 95 % interval: of our value, as the rule compares it with the printed one, or of
-        the gap in the case that decides an order.
-    n : int
-        The number of seeds behind them.
+    estimate, low, high, sd, n : float
+        Mean, 95 % interval and standard deviation over n seeds: of our value, as the rule compares
+        it with the printed one, or of the gap in the case that decides an order.
     p : float
         At most 0.05 if and only if there is a decision: the p-value for agreement or twice that
         against it, whichever is smaller.
-    sd : float
-        Standard deviation over the seeds.
     case : str
         The case that decides an order, such as "at 8 bits HMOH over MIHash".
     reason : str
