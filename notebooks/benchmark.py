@@ -231,17 +231,19 @@ def by_method(shown: list[dict], metric: str = "headline") -> Figure:
 
     A dash is a value that the paper prints, as long as the data are the paper's.
     """
-    chosen = style.choose(shown, metric, "dataset", "split")
+    chosen = figures.choose(shown, metric, "dataset", "split")
     ylabel = tables.name_of_metric(chosen, metric)
-    title = f"{tables.names_of(chosen)}: {ylabel}\n{style.over_seeds(chosen, metric, 'bars')}"
-    parts = style.group(chosen, "method")
+    title = f"{tables.names_of(chosen)}: {ylabel}\n{figures.over_seeds(chosen, metric, 'bars')}"
+    parts = figures.group(chosen, "method")
     styles = style.styles_of(chosen)
     figure, grid = style.panels(title, len(parts), "code length (bits)", ylabel, 1.9, sharey=True)
-    entries = style.reading_entries()
+    look = style.LINE | {"color": "0.4", "marker": "o"}
+    entries = [Line2D([], [], label="filled: as described", **look)]
+    entries.append(Line2D([], [], label="open: as published", **look | style.OPEN))
     dash = Line2D([], [], label="dash: printed in the paper", color="0.4", **DASH)
-    lengths = list(style.group(chosen, "n_bits"))
+    lengths = list(figures.group(chosen, "n_bits"))
     for axes, (method, runs) in zip(grid, parts.items(), strict=True):
-        for n_bits, found in style.group(runs, "n_bits").items():
+        for n_bits, found in figures.group(runs, "n_bits").items():
             printed = paper_value(found[0], metric)
             if printed is not None:
                 look = DASH | {"color": styles[found[0]["label"]]["color"], "zorder": 5}

@@ -7,19 +7,17 @@ in a README, without a script. Equal arguments give equal bytes.
 from __future__ import annotations
 
 import io
-import tempfile
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 
 import matplotlib.pyplot as plt
 import numpy as np
-from matplotlib.animation import PillowWriter
 from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.layout_engine import PlaceHolderLayoutEngine
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch, Rectangle
-from PIL import Image, ImageSequence
+from PIL import Image
 
 from study.pictures import CROSS, WRONG
 from study.style import COLORS, MARKERS, WIDTH, legend, styled
@@ -330,28 +328,22 @@ def _animated(figure: Figure, draw: Callable[[int], None], n_frames: int) -> byt
     """
     # With a layout engine every frame would be drawn twice.
     figure.set_layout_engine("none")
-    no_engine = plt.rc_context({"figure.constrained_layout.use": False})
-    with tempfile.TemporaryDirectory() as folder, no_engine:
-        path = Path(folder) / "animation.gif"
-        writer = PillowWriter()
-        with writer.saving(figure, path, figure.dpi):
-            for frame in range(n_frames):
-                draw(frame)
-                writer.grab_frame()
-        plt.close(figure)
-        with Image.open(path) as file:
-            frames = [frame.convert("RGB") for frame in ImageSequence.Iterator(file)]
+    canvas = FigureCanvasAgg(figure)
+    frames = []
+    for frame in range(n_frames):
+        draw(frame)
+        canvas.draw()
+        frames.append(np.array(canvas.buffer_rgba())[..., :3])
+    plt.close(figure)
     # Colours are chosen from all frames together, as `tools.run_notebooks` does it for pictures.
-    width, height = frames[0].size
-    together = Image.new("RGB", (width, height * len(frames)))
-    for i, frame in enumerate(frames):
-        together.paste(frame, (0, i * height))
     octree = Image.Quantize.FASTOCTREE
+    together = Image.fromarray(np.concatenate(frames))
     together = together.quantize(N_COLORS, octree, dither=Image.Dither.NONE)
+    height, width = frames[0].shape[:2]
     few = []
-    for i in range(len(frames)):
+    for i in range(n_frames):
         few.append(together.crop((0, i * height, width, (i + 1) * height)))
-    milliseconds = [FRAME_MILLISECONDS] * (len(few) - 1) + [PAUSE_MILLISECONDS]
+    milliseconds = [FRAME_MILLISECONDS] * (n_frames - 1) + [PAUSE_MILLISECONDS]
     file = io.BytesIO()
     options = {"duration": milliseconds, "loop": 0, "optimize": True}
     few[0].save(file, "GIF", save_all=True, append_images=few[1:], **options)

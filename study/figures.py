@@ -1,40 +1,126 @@
 """Draw records, as `study.protocol` returns them: means over seeds, and mean curves.
 
 The figures are readable at notebook width, in colours that colour-blind readers can tell apart.
-A method looks the same in all of them. Titles name the data, and say STAND-IN where these replace
-the paper's. In a notebook, end the line with a semicolon, because a returned Figure is otherwise
-shown twice.
+A method looks the same in all of them. Where lines are many, a figure names HMOH, the best other
+method and LSH at the ends of their lines; the others are grey. Titles name the data, and say
+STAND-IN where these replace the paper's. In a notebook, end the line with a semicolon, because a
+returned Figure is otherwise shown twice.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 
-from study.select import samples
+from study.datasets import BENCHMARKS
+from study.select import LOWER_IS_BETTER, metric_of, samples
 from study.statistics import mean_and_interval
 from study.style import (
     GREY,
+    WIDTH,
     Records,
-    choose,
-    few_ticks,
-    grey_note,
-    group,
     label_ends,
     legend,
-    named_styles,
-    over_seeds,
     panels,
+    rank_of,
     styled,
+    styles_of,
 )
-from study.tables import name_of, name_of_metric
+from study.tables import name_of, name_of_metric, names_of
 
-__all__ = ["curves", "draw_means", "means", "means_by_set"]
+__all__ = ["choose", "curves", "draw_means", "group", "means", "means_by_set", "over_seeds"]
 
 # Longer labels do not fit beside the ends of their lines.
 LONGEST_LABEL = 14
 DOTTED = {"linestyle": ":", "markersize": 3}
+
+
+# ---- records -------------------------------------------------------------------------
+
+
+def group(records: Records, key: str) -> dict:
+    """Return {value: records}: numbers in ascending order, other values as they come."""
+    groups: dict = {}
+    for record in records:
+        groups.setdefault(record[key], []).append(record)
+    if all(isinstance(value, int | float) for value in groups):
+        return dict(sorted(groups.items()))
+    return groups
+
+
+def choose(records: Records, metric: str, *same: str) -> list[dict]:
+    """Return the records that have the metric, sorted by data set and method.
+
+    Those of one label must agree in the fields ``same``, because a mean over a mixture has no
+    meaning.
+    """
+    found = [record for record in records if metric_of(record, metric) in record]
+    if not found:
+        source = "protocol.compare"
+        if metric in ("stream", "AUC mAP"):
+            source += "(..., checkpoints=True)"
+        raise ValueError(
+            f"No record has {metric!r}, but the figure needs it; pass records of {source}."
+        )
+    for label, runs in group(found, "label").items():
+        for key in same:
+            values = list(group(runs, key))
+            if len(values) > 1:
+                raise ValueError(
+                    f"The runs {label!r} have {key} {values}, but a line shows one; "
+                    f"pass [r for r in records if r[{key!r}] == {values[0]!r}]."
+                )
+    benchmarks = list(BENCHMARKS)
+    found.sort(key=lambda record: rank_of(record["label"]))
+    found.sort(key=lambda r: benchmarks.index(r["role"]) if r["role"] else len(benchmarks))
+    return found
+
+
+def over_seeds(records: Records, metric: str, mark: str = "", x: str = "n_bits") -> str:
+    """Return for a title over how many seeds the points of a figure are means.
+
+    ``mark`` is what shows the 95 % interval of the mean, "band" or "bars". ``x`` tells points of
+    the same label apart.
+    """
+    points = samples(records, metric, "dataset", "label", "n_bits", x)
+    counts = [len(found) for found in points.values()]
+    least = min(counts)
+    most = max(counts)
+    if most == 1:
+        return "1 seed"
+    number = f"{most} seeds" if least == most else f"{least} to {most} seeds"
+    if not mark:
+        return f"mean over {number}"
+    return f"{mark}: 95 % interval of the mean over {number}"
+
+
+def _named_styles(records: Records, metric: str) -> dict[str, dict]:
+    """Return how the labels are drawn that a figure names. The other methods are grey.
+
+    Up to four labels are all named. Of more, HMOH is, the best other one by its mean, and LSH.
+    The metric may be a curve.
+    """
+    styles = styles_of(records)
+    labels = group(records, "label")
+    if len(labels) <= 4:
+        return styles
+    height = {}
+    for label, runs in labels.items():
+        found = [run[metric_of(run, metric)] for run in runs]
+        height[label] = np.nanmean(np.array(found, dtype=float))
+    named = [label for label in ("HMOH", "LSH") if label in labels]
+    others = [label for label in labels if label not in named]
+    best = min if metric in LOWER_IS_BETTER else max
+    return {label: styles[label] for label in [*named, best(others, key=height.get)]}
+
+
+def _grey_note(records: Records, styles: dict[str, dict]) -> str:
+    """Return the end of a title: what grey lines are, if there are any."""
+    return "; grey: the other methods" if group(records, "label").keys() - styles else ""
 
 
 # ---- means ---------------------------------------------------------------------------
@@ -67,9 +153,9 @@ def means(
     """
     chosen = choose(records, metric, "dataset", "split")
     ylabel = name_of_metric(chosen, metric)
-    styles = named_styles(chosen, metric)
-    title = title or f"{name_of(chosen[0])}: {ylabel}"
-    title += f"\n{over_seeds(chosen, metric, 'bars', x)}{grey_note(chosen, styles)}"
+    styles = _named_styles(chosen, metric)
+    title = title or f"{names_of(chosen)}: {ylabel}"
+    title += f"\n{over_seeds(chosen, metric, 'bars', x)}{_grey_note(chosen, styles)}"
     figure, [axes] = panels(title, 1, xlabel, ylabel)
     ends = draw_means(axes, chosen, metric, styles, x, even)
     return _named(figure, [ends])
@@ -82,8 +168,8 @@ def means_by_set(records: Records, title: str, dotted: str | None = None) -> Fig
     ``dotted`` is a metric that is drawn too, with dotted lines in the same colours.
     """
     chosen = choose(records, dotted or "headline", "split")
-    styles = named_styles(chosen, "headline")
-    title += f"{grey_note(chosen, styles)}\n{over_seeds(chosen, 'headline', 'bars')}"
+    styles = _named_styles(chosen, "headline")
+    title += f"{_grey_note(chosen, styles)}\n{over_seeds(chosen, 'headline', 'bars')}"
     parts = group(chosen, "dataset").values()
     figure, grid = panels(title, len(parts), "code length (bits)", "")
     ends = []
@@ -183,18 +269,18 @@ def curves(
     # Where seeds differ in x, a band at the mean of x would mislead.
     band = by_length and _share_x(chosen, x)
     seeds = over_seeds(chosen, y, "band" if band else "")
-    title = f"{title or name_of(chosen[0])}: {ylabel} against {xlabel}\n{seeds}"
+    title = f"{title or names_of(chosen)}: {ylabel} against {xlabel}\n{seeds}"
     parts = group(chosen, panel).values()
     # The best other method of each panel is named.
-    styles = [named_styles(part, y) for part in parts]
-    title += max(map(grey_note, parts, styles))
+    styles = [_named_styles(part, y) for part in parts]
+    title += max(map(_grey_note, parts, styles))
     figure, grid = panels(title, len(parts), xlabel, ylabel, sharey=True)
     ends = []
     for axes, part, named in zip(grid, parts, styles, strict=True):
         ends.append(_draw_curves(axes, part, x, y, named, band))
         axes.set_title(f"{part[0]['n_bits']} bits" if by_length else _panel_name(part))
         axes.set_xlim(0, max(run[x][-1] for run in part))
-        few_ticks(axes, ends[-1])
+        _few_ticks(axes, ends[-1])
     for axes, of_panel in zip(grid, ends, strict=True):
         label_ends(axes, of_panel)
     return figure
@@ -240,3 +326,18 @@ def _share_x(records: list[dict], x: str) -> bool:
         if any(other != first for other in others):
             return False
     return True
+
+
+def _few_ticks(axes: Axes, labels: Iterable[str]) -> None:
+    """Label so few values of x that numbers such as 100,000 do not touch each other.
+
+    Call it when everything is drawn. ``labels`` are those at the right of the panel.
+    """
+    longest = max(3, len(f"{axes.get_xlim()[1]:,.0f}"))
+    n_columns = axes.get_subplotspec().get_gridspec().ncols
+    # In inches: a panel without its margins and labels, and a number with a gap.
+    room = WIDTH / n_columns - 0.7 - 0.1 * max(map(len, labels))
+    n_numbers = int(room / (0.1 * longest + 0.15))
+    locator = MaxNLocator(max(2, min(n_numbers, 8)), steps=[1, 2, 2.5, 5, 10])
+    axes.xaxis.set_major_locator(locator)
+    axes.xaxis.set_major_formatter("{x:,g}")

@@ -1,8 +1,7 @@
-"""Hold what all figures share: colours, panels, legends, and the choice of records.
+"""Hold what all figures share: colours, panels and legends.
 
 A colour and a marker mean a method. A filled marker means "as described", an open marker
-"as published". Bands and bars are 95 % intervals of the mean over seeds. Where lines are many, a
-figure names HMOH, the best other method and LSH at the ends of their lines; the others are grey.
+"as published". Bands and bars are 95 % intervals of the mean over seeds.
 """
 
 from __future__ import annotations
@@ -12,21 +11,15 @@ from collections.abc import Callable, Iterable
 from functools import wraps
 
 import matplotlib.pyplot as plt
-import numpy as np
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
-from matplotlib.ticker import MaxNLocator
 
 from baselines import METHODS
-from study.datasets import BENCHMARKS
-from study.select import metric_of, samples
 
-__all__ = ["COLORS", "GREY", "LINE", "MARKERS", "OPEN", "PUBLISHED", "WIDTH"]
-__all__ += ["Records", "choose", "few_ticks", "grey_note", "group", "label_ends", "legend"]
-__all__ += ["look_of", "named_styles", "over_seeds", "panels", "reading_entries", "styled"]
-__all__ += ["styles_of", "use_style"]
+__all__ = ["COLORS", "GREY", "LINE", "MARKERS", "OPEN", "PUBLISHED", "WIDTH", "Records"]
+__all__ += ["label_ends", "legend", "look_of", "panels", "rank_of", "styled", "styles_of"]
+__all__ += ["use_style"]
 
 # The palette of Okabe and Ito.
 COLORS = [
@@ -91,74 +84,15 @@ def styled(draw: Callable) -> Callable:
     return draw_in_style
 
 
-# ---- records -------------------------------------------------------------------------
+# ---- looks ---------------------------------------------------------------------------
 
 
-def group(records: Records, key: str) -> dict:
-    """Return {value: records}: numbers in ascending order, other values as they come."""
-    groups: dict = {}
-    for record in records:
-        groups.setdefault(record[key], []).append(record)
-    if all(isinstance(value, int | float) for value in groups):
-        return dict(sorted(groups.items()))
-    return groups
-
-
-def choose(records: Records, metric: str, *same: str) -> list[dict]:
-    """Return the records that have the metric, sorted by data set and method.
-
-    Those of one label must agree in the fields ``same``, because a mean over a mixture has no
-    meaning.
-    """
-    found = [record for record in records if metric_of(record, metric) in record]
-    if not found:
-        source = "protocol.compare"
-        if metric in ("stream", "AUC mAP"):
-            source += "(..., checkpoints=True)"
-        raise ValueError(
-            f"No record has {metric!r}, but the figure needs it; pass records of {source}."
-        )
-    for label, runs in group(found, "label").items():
-        for key in same:
-            values = list(group(runs, key))
-            if len(values) > 1:
-                raise ValueError(
-                    f"The runs {label!r} have {key} {values}, but a line shows one; "
-                    f"pass [r for r in records if r[{key!r}] == {values[0]!r}]."
-                )
-    benchmarks = list(BENCHMARKS)
-    found.sort(key=lambda record: _rank(record["label"]))
-    found.sort(key=lambda r: benchmarks.index(r["role"]) if r["role"] else len(benchmarks))
-    return found
-
-
-def _rank(label: str) -> tuple[int, bool]:
+def rank_of(label: str) -> tuple[int, bool]:
     """Return the place of a label in legends: a caller's own labels after the methods."""
     methods = list(METHODS)
     method = label.removesuffix(PUBLISHED)
     rank = methods.index(method) if method in methods else len(methods)
     return rank, label.endswith(PUBLISHED)
-
-
-def over_seeds(records: Records, metric: str, mark: str = "", x: str = "n_bits") -> str:
-    """Return for a title over how many seeds the points of a figure are means.
-
-    ``mark`` is what shows the 95 % interval of the mean, "band" or "bars". ``x`` tells points of
-    the same label apart.
-    """
-    points = samples(records, metric, "dataset", "label", "n_bits", x)
-    counts = [len(found) for found in points.values()]
-    least = min(counts)
-    most = max(counts)
-    if most == 1:
-        return "1 seed"
-    number = f"{most} seeds" if least == most else f"{least} to {most} seeds"
-    if not mark:
-        return f"mean over {number}"
-    return f"{mark}: 95 % interval of the mean over {number}"
-
-
-# ---- looks ---------------------------------------------------------------------------
 
 
 def look_of(method: str) -> dict:
@@ -172,8 +106,10 @@ def styles_of(records: Records) -> dict[str, dict]:
 
     A label that is not a method gets a colour that no other one has.
     """
-    labels = group(records, "label")
-    names = dict.fromkeys(label.removesuffix(PUBLISHED) for label in labels)
+    kinds: dict[str, set[bool]] = {}
+    for run in records:
+        kinds.setdefault(run["label"], set()).add(bool(run.get("published")))
+    names = dict.fromkeys(label.removesuffix(PUBLISHED) for label in kinds)
     styles = {name: look_of(name) for name in names}
     used = [look.get("color") for look in styles.values()]
     # Yellow, the last one, is hard to see.
@@ -183,40 +119,15 @@ def styles_of(records: Records) -> dict[str, dict]:
     for i, look in enumerate(others):
         look |= {"color": spare[i % len(spare)], "marker": (MARKERS + "v")[i % 5]}
     found = {}
-    for label, runs in labels.items():
-        kinds = {bool(run.get("published")) for run in runs}
-        if len(kinds) > 1:
+    for label, found_kinds in kinds.items():
+        if len(found_kinds) > 1:
             raise ValueError(
                 f"The runs {label!r} are partly as described and partly as published, "
                 "but a mean over a mixture has no meaning; give them different labels."
             )
         style = styles[label.removesuffix(PUBLISHED)]
-        found[label] = style | OPEN if kinds == {True} else style
+        found[label] = style | OPEN if found_kinds == {True} else style
     return found
-
-
-def named_styles(records: Records, metric: str) -> dict[str, dict]:
-    """Return how the labels are drawn that a figure names. The other methods are grey.
-
-    Up to four labels are all named. Of more, HMOH is, the best other one by its mean, and LSH.
-    The metric may be a curve.
-    """
-    styles = styles_of(records)
-    labels = group(records, "label")
-    if len(labels) <= 4:
-        return styles
-    height = {}
-    for label, runs in labels.items():
-        found = [run[metric_of(run, metric)] for run in runs]
-        height[label] = np.nanmean(np.array(found, dtype=float))
-    named = [label for label in ("HMOH", "LSH") if label in labels]
-    others = [label for label in labels if label not in named]
-    return {label: styles[label] for label in [*named, max(others, key=height.get)]}
-
-
-def grey_note(records: Records, styles: dict[str, dict]) -> str:
-    """Return the end of a title: what grey lines are, if there are any."""
-    return "; grey: the other methods" if group(records, "label").keys() - styles else ""
 
 
 @styled
@@ -271,28 +182,6 @@ def label_ends(axes: Axes, ends: dict[str, tuple[float, str]]) -> None:
         axes.text(1.03, place, label, transform=axes.transAxes, **look)
 
 
-def few_ticks(axes: Axes, labels: Iterable[str]) -> None:
-    """Label so few values of x that numbers such as 100,000 do not touch each other.
-
-    Call it when everything is drawn. ``labels`` are those at the right of the panel.
-    """
-    longest = max(3, len(f"{axes.get_xlim()[1]:,.0f}"))
-    n_columns = axes.get_subplotspec().get_gridspec().ncols
-    # In inches: a panel without its margins and labels, and a number with a gap.
-    room = WIDTH / n_columns - 0.7 - 0.1 * max(map(len, labels))
-    n_numbers = int(room / (0.1 * longest + 0.15))
-    locator = MaxNLocator(max(2, min(n_numbers, 8)), steps=[1, 2, 2.5, 5, 10])
-    axes.xaxis.set_major_locator(locator)
-    axes.xaxis.set_major_formatter("{x:,g}")
-
-
-def reading_entries() -> list[Line2D]:
-    """Return the entries of a legend that say what filled and open markers mean."""
-    look = LINE | {"color": "0.4", "marker": "o"}
-    described = Line2D([], [], label="filled: as described", **look)
-    return [described, Line2D([], [], label="open: as published", **look | OPEN)]
-
-
 def legend(figure: Figure, *extra: Artist, n_columns: int = 5) -> Figure:
     """Add one legend below all panels: the methods in their order, then other labels, then extra.
 
@@ -302,7 +191,7 @@ def legend(figure: Figure, *extra: Artist, n_columns: int = 5) -> Figure:
     for axes in figure.axes:
         handles, labels = axes.get_legend_handles_labels()
         entries.update(zip(labels, handles, strict=True))
-    entries = {label: entries[label] for label in sorted(entries, key=_rank)}
+    entries = {label: entries[label] for label in sorted(entries, key=rank_of)}
     entries |= {handle.get_label(): handle for handle in extra}
     # In inches: a line with its gaps, and a letter.
     width = 0.75 + 0.1 * max(map(len, entries))
