@@ -17,7 +17,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from study.datasets import BENCHMARKS
-from study.select import LOWER_IS_BETTER, metric_of, samples
+from study.select import lower_is_better, metric_of, samples
 from study.statistics import mean_and_interval
 from study.style import (
     GREY,
@@ -114,7 +114,7 @@ def _named_styles(records: Records, metric: str) -> dict[str, dict]:
         height[label] = np.nanmean(np.array(found, dtype=float))
     named = [label for label in ("HMOH", "LSH") if label in labels]
     others = [label for label in labels if label not in named]
-    best = min if metric in LOWER_IS_BETTER else max
+    best = min if lower_is_better(metric) else max
     return {label: styles[label] for label in [*named, best(others, key=height.get)]}
 
 

@@ -221,6 +221,14 @@ def test_hmoh_the_best_other_method_and_lsh_are_named_and_the_rest_is_grey(name)
             assert method == "HMOH" or line.get_zorder() < 4  # HMOH is on top
 
 
+def test_the_fastest_other_method_is_named():
+    runs = [run | {"train_seconds": 1 - run["mAP"]} for run in grid(METHODS)]
+    runs = [run | {"train_seconds": 0.01} if run["method"] == "OSH" else run for run in runs]
+    figure = figures.means(runs, "train_seconds")
+    assert set(labels(figure.axes[0])) == {"OSH", "HMOH", "LSH"}
+    assert figure.axes[0].get_ylabel() == "training seconds"
+
+
 def test_few_methods_are_all_named_apart_from_each_other():
     figure = figures.means([run | {"mAP": 0.5} for run in grid(["OKH", "OSH", "HCOH", "HMOH"])])
     assert "grey" not in figure.get_suptitle()
