@@ -32,7 +32,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from study import datasets, originals, profile
+from study import datasets, profile
 from study.datasets import BENCHMARKS
 from study.measures import Missing, Sample, agrees, from_records
 from study.select import paper_results
@@ -352,7 +352,7 @@ def _settle(spec: dict, sample: Sample) -> Claim:
 
 def _is_data(name: str) -> bool:
     """Tell whether this names a data set, or random features of the paper's shape."""
-    is_data_set = name in datasets.SHIPPED or name in originals.ORIGINALS
+    is_data_set = name in datasets.NAMES
     return is_data_set or name.startswith("random features")
 
 

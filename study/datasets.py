@@ -1,11 +1,7 @@
 """Load the data sets, and split them into stream, database and queries.
 
-Five data sets ship with the project: MNIST, and stand-ins for the other benchmarks of the paper.
-`study/originals.py` reads the paper's own files of those benchmarks, which do not ship.
-
     python -m study.datasets               # list the data sets, and say how to get missing ones
-    python -m study.datasets fetch NAME    # download the paper's features of cifar10,
-                                           # places205 or nuswide
+    python -m study.datasets fetch NAME    # download the paper's cifar10, places205 or nuswide
 
 >>> mnist = load("mnist")
 >>> mnist.features.shape, mnist.labels.shape
@@ -19,9 +15,7 @@ from __future__ import annotations
 
 import argparse
 import hashlib
-import io
 import json
-import os
 import sys
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -30,38 +24,15 @@ from typing import NamedTuple
 import numpy as np
 
 from hmoh import check_features, check_labels
-from study import originals
+from study import originals, shipped
 from study.keep import plain_values
 
-__all__ = [
-    "BENCHMARKS",
-    "FOLDER",
-    "SHIPPED",
-    "Benchmark",
-    "Dataset",
-    "Split",
-    "Status",
-    "available",
-    "fetch",
-    "fingerprint",
-    "held_out_split",
-    "load",
-    "read",
-    "small_part",
-    "split",
-    "title_of",
-    "unseen_split",
-]
+__all__ = ["BENCHMARKS", "NAMES", "TENTHS", "Benchmark", "Dataset", "Split", "available"]
+__all__ += ["fingerprint", "held_out_split", "load", "small_part", "split", "title_of"]
+__all__ += ["unseen_split"]
 
-FOLDER = Path(__file__).parents[1] / "data"
-SHA256 = {
-    "mnist.npz": "98c0021459d2a7d1b4d8db7db8acdab8ae40e37779558df3291e22ed155a5f6d",
-    "cifar10_vgg16.npz": "a55fa993f55e3ed4ec5728909315368e104ab716a2d765e80f83e9ddc552af13",
-    "udhr205.npz": "47a928ca02870abe21796660a2a528fba459900387608c5d1576df5d56616406",
-    "mediamill10.npz": "4887b19bf39fbfbcf3c360b081f8fa0e05337abbee87d4e7e57952c39c20ba4c",
-    "reuters10.npz": "110a9721f9795c9b63699b0685bd3433ee1dd6952589d55b5fdfb34e654d5573",
-    "reuters10_wordllama.npz": "31082782c63c8f7f6d219fc5f5c11eea452658ad5b3c046a8cb9874b4f4a9c53",
-}
+# Of all sets that `load` knows.
+NAMES = (*shipped.SHIPPED, *originals.ORIGINALS)
 TENTHS = tuple(i / 10 for i in range(1, 11))
 # Where rows have several labels, `unseen_split` leaves every class at least this many rows.
 FEWEST = 20
@@ -70,24 +41,10 @@ FEWEST = 20
 class Benchmark(NamedTuple):
     """Say what the paper did with a data set and printed about it.
 
-    Attributes
-    ----------
-    name : str
-        What the paper's settings and printed values are found by, the role of a data set.
-    title : str
-        The name in figures.
-    n_queries, stream_size : int
-        Every class gets the same number of queries where rows have one label.
-    table : int
-        The number of the table with its values.
-    notebook : str
-        Repeats that table.
-    metric : str
-        The headline metric: what the table calls mAP.
-    checkpoints : tuple of float
-        The shares of the stream after which the headline metric is measured for curves.
-    original : Original or None
-        The paper's own files; None if they ship.
+    `name` is the role of the data, by which methods have settings and the paper has values. `title`
+    is for figures. `table` is the number of the paper's table, which `notebook` repeats. `metric`
+    is the headline metric: what the table calls mAP. It is measured along the stream after the
+    shares in `checkpoints`.
     """
 
     name: str
@@ -98,41 +55,21 @@ class Benchmark(NamedTuple):
     notebook: str
     metric: str = "mAP"
     checkpoints: tuple[float, ...] = TENTHS
-    original: originals.Original | None = None
+
+    @property
+    def original(self) -> originals.Original | None:
+        """Return the paper's own file; None if it ships."""
+        return originals.ORIGINALS.get(self.name)
 
 
-BENCHMARKS: dict[str, Benchmark] = {
-    "mnist": Benchmark("mnist", "MNIST", 1000, 20_000, 4, "03_mnist"),
-    "cifar10": Benchmark(
-        "cifar10",
-        "CIFAR-10",
-        1000,
-        20_000,
-        table=2,
-        notebook="04_cifar10",
-        original=originals.ORIGINALS["cifar10"],
-    ),
-    "places205": Benchmark(
-        "places205",
-        "Places205",
-        4100,
-        100_000,
-        table=3,
-        notebook="05_places205",
-        metric="mAP@1000",
-        checkpoints=(0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0),
-        original=originals.ORIGINALS["places205"],
-    ),
-    "nuswide": Benchmark(
-        "nuswide",
-        "NUS-WIDE",
-        2000,
-        40_000,
-        table=5,
-        notebook="06_nuswide",
-        original=originals.ORIGINALS["nuswide"],
-    ),
-}
+_OF_PLACES = (0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0)
+_LISTED = (
+    Benchmark("mnist", "MNIST", 1000, 20_000, 4, "03_mnist"),
+    Benchmark("cifar10", "CIFAR-10", 1000, 20_000, 2, "04_cifar10"),
+    Benchmark("places205", "Places205", 4100, 100_000, 3, "05_places205", "mAP@1000", _OF_PLACES),
+    Benchmark("nuswide", "NUS-WIDE", 2000, 40_000, 5, "06_nuswide"),
+)
+BENCHMARKS: dict[str, Benchmark] = {benchmark.name: benchmark for benchmark in _LISTED}
 
 
 def title_of(name: str, benchmark: Benchmark | None) -> str:
@@ -147,59 +84,6 @@ def title_of(name: str, benchmark: Benchmark | None) -> str:
     return benchmark.title if is_original else f"{name} (STAND-IN for {benchmark.title})"
 
 
-class Shipped(NamedTuple):
-    """Describe a data set that ships with the project.
-
-    `role` is the benchmark of the paper that the set is or replaces. `notes` say how the features
-    were made. `n_train` counts the rows before the test part; it is None if there is no test part.
-    `n_queries` is None if it is that of the benchmark.
-    """
-
-    role: str
-    title: str
-    notes: str
-    n_train: int | None = None
-    n_queries: int | None = None
-
-
-SHIPPED = {
-    "mnist": Shipped(
-        role="mnist",
-        title="MNIST, as in the paper",
-        notes="Pixels / 255.",
-        n_train=60_000,
-    ),
-    "cifar10_vgg16": Shipped(
-        role="cifar10",
-        title="CIFAR-10 by the convolutions of VGG16, STAND-IN for cifar10",
-        notes="VGG16's last pooling at 64 px, centred, PCA to 256, int8. "
-        "The paper has fc7 features of VGG16. The sizes are the paper's.",
-        n_train=50_000,
-    ),
-    "udhr205": Shipped(
-        role="places205",
-        title="The Declaration of Human Rights in 205 languages, STAND-IN for places205",
-        notes="Fragments of text: hashed character 1-3-grams, TF-IDF, SVD to 128, int8. "
-        "There are 20 queries per class, as in the paper, from separate articles. "
-        "The stream is half of the database, not 100K.",
-    ),
-    "mediamill10": Shipped(
-        role="nuswide",
-        title="Key frames of TV news with ten concepts, STAND-IN for nuswide",
-        notes="120 visual features of MediaMill, uint8. There are 2,000 queries, as in the paper. "
-        "The stream is half of the database, not 40K.",
-        n_train=27_017,
-    ),
-    "reuters10": Shipped(
-        role="nuswide",
-        title="Reuters news on ten topics, STAND-IN for nuswide",
-        notes="log(1 + count) of 500 words. There are 1,000 queries, not 2,000. "
-        "The stream is half of the database, not 40K.",
-        n_queries=1000,
-    ),
-}
-
-
 @dataclass(frozen=True, eq=False, repr=False)
 class Dataset:
     """Hold the features and labels of a data set: one of `load`, or one of your own.
@@ -212,8 +96,7 @@ class Dataset:
         change it while the data set is in use.
     labels : (n,) integers or strings, or (n, L) 0/1 if a row may have several labels
     test_rows : (k,) integers
-        The rows of the source's test part; empty if there is none. Only
-        `split(dataset, seed, queries="test")` uses them.
+        The rows of the source's test part, for `split(dataset, seed, queries="test")`.
     n_queries : int
         Every class gets the same number where rows have one label. By default the benchmark's;
         without one a tenth of the rows, at most 1,000.
@@ -247,16 +130,17 @@ class Dataset:
     groups: np.ndarray | None = None
 
     def __post_init__(self) -> None:
-        X = check_features(self.features, name="features")
-        filled = {"features": X, "labels": check_labels(self.labels, len(X), "labels")}
-        object.__setattr__(self, "labels", filled["labels"])
-        if self.n_queries is None:
-            of_paper = self.benchmark and self.benchmark.n_queries
-            filled["n_queries"] = of_paper or _default_queries(self)
-        if self.stream_size is None:
-            filled["stream_size"] = self.benchmark.stream_size if self.benchmark else len(X)
-        for name, value in filled.items():
+        def fill(name: str, value) -> None:
             object.__setattr__(self, name, value)
+
+        fill("features", check_features(self.features, name="features"))
+        n = len(self.features)
+        fill("labels", check_labels(self.labels, n, "labels"))
+        paper = self.benchmark
+        if self.n_queries is None:
+            fill("n_queries", paper.n_queries if paper else _default_queries(self))
+        if self.stream_size is None:
+            fill("stream_size", paper.stream_size if paper else n)
 
     @property
     def role(self) -> str | None:
@@ -304,7 +188,7 @@ def _default_queries(data: Dataset) -> int:
     if data.multi_label:
         return n
     _, counts = np.unique(data.labels, return_counts=True)
-    return max(1, min(n // len(counts), counts.min() // 2)) * len(counts)
+    return max(1, min(n // len(counts), int(counts.min()) // 2)) * len(counts)
 
 
 class Split(NamedTuple):
@@ -319,45 +203,38 @@ class Split(NamedTuple):
 
 
 def load(name: str) -> Dataset:
-    """Read a data set, and check its file.
+    """Read a data set of `NAMES`, and check its file.
 
-    Parameters
-    ----------
-    name : str
-        A set that ships: "mnist", "cifar10_vgg16", "udhr205", "mediamill10" or "reuters10". Or one
-        of the paper's names "cifar10", "places205" or "nuswide": these give the paper's features if
-        their file is in $HMOH_DATA or data/. Otherwise they give the stand-in, and a line on stderr
-        says so. The line is printed because a log is silent by default, and because a warning can
-        be turned into an error.
+    The paper's names "cifar10", "places205" and "nuswide" give the paper's features if their file
+    is in $HMOH_DATA or data/. Otherwise they give the stand-in, and a line on stderr says so: a log
+    is silent by default, and a warning can be turned into an error.
     """
     source, path = _resolve(name)
     if path is not None:
-        return _load_original(name, path)
+        arrays = originals.read_original(name, path)
+        return Dataset(name, *arrays, benchmark=BENCHMARKS[name], notes="Features as they are.")
     if source != name:
-        file_name = originals.ORIGINALS[name].files[0]
         print(
-            f"{name}: {file_name} is missing; using the STAND-IN {source}. "
+            f"{name}: {originals.ORIGINALS[name].file} is missing; using the STAND-IN {source}. "
             f"`python -m study.datasets fetch {name}` downloads the paper's features.",
             file=sys.stderr,
         )
-    return _load_shipped(source)
+    of_set = shipped.SHIPPED[source]
+    return Dataset(
+        source,
+        **shipped.read_shipped(source),
+        n_queries=of_set.n_queries,
+        benchmark=BENCHMARKS[of_set.role],
+        notes=of_set.notes,
+    )
 
 
 def fingerprint(dataset: str | Dataset) -> str:
     """Return a text that changes when the content of a data set changes.
 
-    Runs and verdicts that are kept on disk are stored under it. For a name, the data are not read:
-
-    - for a set that ships, it is the sha256 that the file must have;
-    - for an original, see `originals.fingerprint`;
-    - for an original that is missing, it is the fingerprint of its stand-in.
-
-    For data of your own it is a hash of all arrays and sizes.
-
-    Parameters
-    ----------
-    dataset : str or Dataset
-        A name that `load` accepts, or data of your own.
+    Runs and verdicts that are kept on disk are stored under it. For a set that ships it is the
+    sha256 that its file must have, for an original see `originals.fingerprint`; an original that is
+    missing has that of its stand-in. For data of your own it is a hash of all arrays and sizes.
     """
     if isinstance(dataset, Dataset):
         content = vars(dataset) | {"benchmark": dataset.role}
@@ -365,90 +242,18 @@ def fingerprint(dataset: str | Dataset) -> str:
     source, path = _resolve(dataset)
     if path is not None:
         return originals.fingerprint(path)
-    return SHA256[f"{source}.npz"]
+    return shipped.SHA256[f"{source}.npz"]
 
 
 def _resolve(name: str) -> tuple[str, Path | None]:
     """Return the set that `load` reads for a name, and the path of the original if there is one."""
-    if name in SHIPPED:
+    if name in shipped.SHIPPED:
         return name, None
     if name not in originals.ORIGINALS:
-        names = [*SHIPPED, *originals.ORIGINALS]
-        known = ", ".join(f'"{known}"' for known in names)
+        known = ", ".join(f'"{known}"' for known in NAMES)
         raise ValueError(f"there is no data set {name!r}; pass {known}.")
-    path = _find(name)
-    if path is None:
-        return originals.ORIGINALS[name].stand_in, None
-    return name, path
-
-
-def _load_original(name: str, path: Path) -> Dataset:
-    features, labels, test_rows = originals.read_original(name, path)
-    notes = "Features as they are."
-    return Dataset(name, features, labels, test_rows, benchmark=BENCHMARKS[name], notes=notes)
-
-
-def _load_shipped(name: str) -> Dataset:
-    shipped = SHIPPED[name]
-    arrays = read(f"{name}.npz")
-
-    features = arrays["X"].astype(np.float32)
-    if name == "mnist":
-        features /= 255
-    elif name == "reuters10":
-        np.log1p(features, out=features)
-    else:
-        features *= arrays["scale"].astype(np.float32)
-
-    labels = arrays["Y"] if "Y" in arrays else arrays["y"].astype(np.int64)
-    first_test_row = len(features) if shipped.n_train is None else shipped.n_train
-    return Dataset(
-        name,
-        features,
-        labels,
-        test_rows=np.arange(first_test_row, len(features)),
-        n_queries=shipped.n_queries,
-        benchmark=BENCHMARKS[shipped.role],
-        notes=shipped.notes,
-        groups=arrays.get("article"),
-    )
-
-
-def read(file_name: str) -> dict[str, np.ndarray]:
-    """Return the arrays of a file that ships, after a check of its sha256."""
-    path = FOLDER / file_name
-    remedy = f"restore it with `git checkout data/{file_name}`."
-    if not path.exists():
-        raise FileNotFoundError(f"{path} is missing; {remedy}")
-    raw = path.read_bytes()
-    if not _is_intact(raw, file_name):
-        raise ValueError(
-            f"{path} is not the file that ships with the project (its sha256 differs); {remedy}"
-        )
-    with np.load(io.BytesIO(raw), allow_pickle=False) as file:
-        return {name: file[name] for name in file.files}
-
-
-def _is_intact(raw: bytes, file_name: str) -> bool:
-    return hashlib.sha256(raw).hexdigest() == SHA256[file_name]
-
-
-def _folders() -> list[Path]:
-    """Return the folders to search for the paper's files; downloads go to the first one."""
-    own = os.environ.get("HMOH_DATA")
-    if own:
-        return [Path(own), FOLDER]
-    return [FOLDER]
-
-
-def _find(name: str) -> Path | None:
-    """Return the path of the paper's file of a data set, or None if it is missing."""
-    for folder in _folders():
-        for file_name in originals.ORIGINALS[name].files:
-            path = folder / file_name
-            if path.exists():
-                return path
-    return None
+    path = originals.find(name)
+    return (originals.ORIGINALS[name].stand_in, None) if path is None else (name, path)
 
 
 def small_part(data: Dataset) -> Dataset:
@@ -468,28 +273,22 @@ def small_part(data: Dataset) -> Dataset:
     train = np.flatnonzero(~is_test)[:5000]
     test = np.flatnonzero(is_test)[:1000]
     rows = np.concatenate([train, test])
-    return replace(
-        data,
-        features=data.features[rows],
-        labels=data.labels[rows],
-        test_rows=np.arange(len(train), len(rows)),
-        groups=None if data.groups is None else data.groups[rows],
-    )
+    return _take(data, rows, test_rows=np.arange(len(train), len(rows)))
+
+
+def _take(data: Dataset, rows: np.ndarray, **changes) -> Dataset:
+    groups = None if data.groups is None else data.groups[rows]
+    arrays = {"features": data.features[rows], "labels": data.labels[rows], "groups": groups}
+    return replace(data, **arrays, **changes)
 
 
 def split(dataset: Dataset, seed: int, queries: str = "all") -> Split:
     """Split a data set into parts of the paper's sizes (Sec. 4.1).
 
     Queries are drawn first, from all rows. The other rows, shuffled, are the database. The first
-    part of the database is the stream.
-
-    There are 100 queries per class (MNIST, CIFAR-10), 20 per class (Places205) or 2,000 in all
-    (NUS-WIDE). Streams have 20K, 20K, 100K and 40K rows. Three stand-ins are smaller: the streams
-    of `udhr205`, `mediamill10` and `reuters10` are half of the database, and `reuters10` has 1,000
-    queries.
-
-    The queries of `udhr205` come from articles that are drawn first and are in no other part, so
-    no sentence is on both sides. The other rows of these articles are not used.
+    part of the database is the stream: at most half of it, as in `udhr205`, `mediamill10` and
+    `reuters10`. The queries of `udhr205` come from articles that are drawn first and are in no
+    other part, so no sentence is on both sides. The other rows of these articles are not used.
 
     Parameters
     ----------
@@ -505,12 +304,9 @@ def split(dataset: Dataset, seed: int, queries: str = "all") -> Split:
     The published loaders are in github.com/lmbxmu/mycode, in the folder
     ONLINE_HASHING_UTILS/MY_ONLINE_HASHING_METHOD/+Datasets. Those of MNIST and CIFAR-10 join
     training and test rows, and draw 100 queries of each class from all of them (`mnist.m` and
-    `cifar.m`, lines 31 to 46). That of Places205 draws 20 of each class from all rows (`places.m`,
-    lines 33 to 43).
-
-    That of NUS-WIDE differs: its queries are the file's fixed test part I_te (`nuswide.m`, lines 29
-    to 36). The paper says only that 2,000 images are chosen. Here they are drawn from all rows, as
-    for the other sets.
+    `cifar.m`, lines 31 to 46). That of Places205 draws 20 of each class (`places.m`, lines 33 to
+    43). That of NUS-WIDE takes the file's fixed test part I_te (`nuswide.m`, lines 29 to 36), but
+    the paper says only that 2,000 images are chosen. Here they are drawn from all rows too.
     """
     rng = np.random.default_rng(seed)
     n_rows = len(dataset.labels)
@@ -534,18 +330,15 @@ def split(dataset: Dataset, seed: int, queries: str = "all") -> Split:
 def unseen_split(dataset: Dataset, seed: int) -> Split:
     """Split a data set by classes: the stream has some classes, database and queries the others.
 
-    This is the paper's experiment on unseen classes. The unseen classes are drawn at random. They
-    are 25 % of the classes, rounded half up: 3 of 10, or 51 of 205. The other 7 or 154 are seen.
-    The stream has rows with only seen labels, up to the paper's length. Database and queries have
-    rows with only unseen labels. Rows with both kinds are not used.
+    This is the paper's experiment on unseen classes: 25 % of them, drawn at random and rounded half
+    up, are unseen, 3 of 10 or 51 of 205. The stream has rows with only seen labels, database and
+    queries rows with only unseen ones. Rows with both kinds are not used.
 
-    Where rows have one label, there are as many queries per class as in `split`. Where rows have
-    several labels, there are as many in all as in `split`, but at most half of the rows. The
-    classes are then drawn again while one class, seen or unseen, has fewer than 20 rows left.
-    In `reuters10` this puts grain, wheat and corn on the same side, because wheat and corn hardly
-    ever occur without grain. Otherwise a single unseen class could remain, and a search among the
-    rows of one class is perfect for any codes. In `mediamill10`, only 16 of the 120 ways to choose
-    three unseen concepts remain.
+    Where rows have several labels, at most half of the rows are queries, and the classes are drawn
+    again while one class, seen or unseen, has fewer than 20 rows left. In `reuters10` this puts
+    grain, wheat and corn on one side, because wheat and corn hardly ever occur without grain.
+    Otherwise a single unseen class could remain, and a search among the rows of one class is
+    perfect for any codes. In `mediamill10`, only 16 of the 120 ways to choose three remain.
 
     Parameters
     ----------
@@ -556,9 +349,9 @@ def unseen_split(dataset: Dataset, seed: int) -> Split:
     Notes
     -----
     The paper says 75 % and 25 %, which is no whole number of ten classes. The published loaders
-    round .25 x 10 to 3 unseen classes (`mnist_zs.m` and `cifar_zs.m`, lines 44 to 49, in the folder
-    that `split` names), and .25 x 205 to 51 (`places_zs.m`, lines 43 to 48). The queries are drawn
-    from all rows of the unseen classes (`mnist_zs.m` and `cifar_zs.m`, lines 31 and 57 to 67).
+    round as here, and draw the queries from all rows of the unseen classes (`mnist_zs.m` and
+    `cifar_zs.m`, lines 31 and 44 to 67, and `places_zs.m`, lines 43 to 48; `split` names their
+    folder).
     """
     rng = np.random.default_rng(seed)
     only_seen, only_unseen = _divide_classes(dataset, rng)
@@ -573,27 +366,12 @@ def held_out_split(dataset: Dataset, seed: int) -> Split:
     """Split the stream of `split` as `split` would, to choose parameters without its queries.
 
     A tenth of the stream are queries, but not more than in `split`. The other rows of the stream
-    are the database, and the first half of these is the new stream. The queries of `split`, and the
-    rest of its database, have no part in it.
-
-    Parameters
-    ----------
-    dataset : Dataset
-    seed : int
-        That of `split`. It also draws the held-out queries.
+    are the database. The seed is that of `split`, and also draws the held-out queries.
     """
     rows = split(dataset, seed).stream
     n_queries = min(dataset.n_queries, len(rows) // 10)
-    groups = dataset.groups
-    part = replace(
-        dataset,
-        features=dataset.features[rows],
-        labels=dataset.labels[rows],
-        test_rows=np.arange(0),
-        n_queries=n_queries,
-        stream_size=len(rows),
-        groups=None if groups is None else groups[rows],
-    )
+    sizes = {"n_queries": n_queries, "stream_size": len(rows)}
+    part = _take(dataset, rows, test_rows=np.arange(0), **sizes)
     return Split(*(rows[held_out] for held_out in split(part, seed)))
 
 
@@ -694,58 +472,24 @@ def _hold_out(
     return np.isin(group, order[:n_held_out])
 
 
-class Status(NamedTuple):
-    """Say whether a data set can be loaded, what it is, and how to get it if it is missing."""
-
-    ready: bool
-    what: str
-    remedy: str
-
-
-def available() -> dict[str, Status]:
-    """Print which data sets are available and how to get the others; return the same by name."""
-    found = {}
-    for name in SHIPPED:
-        found[name] = _status_of_shipped(name)
-    for name in originals.ORIGINALS:
-        found[name] = _status_of_original(name)
-    for name, status in found.items():
-        mark = "ready" if status.ready else "-----"
-        print(f"{mark}  {name:<22}{status.what}")
-        if status.remedy:
-            print(" " * 29 + status.remedy)
+def available() -> dict[str, str]:
+    """Print which data sets are ready, and how to get the others; return "" or the way by name."""
+    found, titles = {}, {}
+    for name, of_set in shipped.SHIPPED.items():
+        titles[name] = of_set.title
+        way = f"restore it with `git checkout data/{name}.npz`"
+        states = {None: f"missing: {way}", False: f"damaged: {way}", True: ""}
+        found[name] = states[shipped.is_intact(f"{name}.npz")]
+    folder = originals.folders()[0]
+    for name, original in originals.ORIGINALS.items():
+        titles[name] = original.title
+        way = f"missing: `python -m study.datasets fetch {name}`, or put {original.file} into "
+        found[name] = "" if originals.find(name) else f"{way}{folder}; {original.page}"
+    for name, way in found.items():
+        print(f"{'-----' if way else 'ready'}  {name:<22}{titles[name]}")
+        if way:
+            print(" " * 29 + way)
     return found
-
-
-def _status_of_shipped(name: str) -> Status:
-    title = SHIPPED[name].title
-    path = FOLDER / f"{name}.npz"
-    remedy = f"restore it with `git checkout data/{path.name}`"
-    if not path.exists():
-        return Status(False, title, f"missing: {remedy}")
-    if not _is_intact(path.read_bytes(), path.name):
-        return Status(False, title, f"damaged: {remedy}")
-    return Status(True, title, "")
-
-
-def _status_of_original(name: str) -> Status:
-    original = originals.ORIGINALS[name]
-    if _find(name) is not None:
-        return Status(True, original.title, "")
-    files = " or ".join(original.files)
-    remedy = (
-        f"missing: `python -m study.datasets fetch {name}`, "
-        f"or put {files} into {_folders()[0]}; {original.page}"
-    )
-    return Status(False, original.title, remedy)
-
-
-def fetch(name: str) -> Path:
-    """Download the paper's file of "cifar10", "places205" or "nuswide"; return its path.
-
-    It is stored in $HMOH_DATA, or in data/ if that variable is not set.
-    """
-    return originals.fetch(name, _folders()[0])
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -762,7 +506,7 @@ def main(arguments: list[str] | None = None) -> None:
         available()
         return
     try:
-        print(fetch(chosen.name))
+        print(originals.fetch(chosen.name))
     except (OSError, ImportError) as error:
         raise SystemExit(str(error)) from error
 

@@ -45,6 +45,7 @@ MODULES = (
     "study/scores.py",
     "study/features.py",
     "study/originals.py",
+    "study/shipped.py",
     "study/keep.py",
     "study/training.py",
 )

@@ -258,8 +258,7 @@ def main() -> None:
     from study import tables
 
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    known = dict.fromkeys([*datasets.SHIPPED, *datasets.BENCHMARKS])
-    parser.add_argument("dataset", choices=list(known))
+    parser.add_argument("dataset", choices=datasets.NAMES)
     parser.add_argument("--bits", type=int, nargs="+", default=BITS)
     parser.add_argument("--seeds", type=int, default=1, help="how many (default 1)")
     names = named("paper")

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from scipy.stats import false_discovery_control
 
-from study import datasets, originals, profile
+from study import datasets, profile
 from study.claims import VERDICTS, Claim, all_specs
 from study.keep import write_atomically
 from study.select import PAPER_METHODS
@@ -31,7 +31,7 @@ LEFT = 'style="text-align:left;vertical-align:top"'
 
 def _basis(data: str) -> dict:
     """Return what a verdict rests on beside its entry: the rule, and the version of the data."""
-    is_data_set = data in datasets.SHIPPED or data in originals.ORIGINALS
+    is_data_set = data in datasets.NAMES
     return {"rule": RULE_VERSION, "version": datasets.fingerprint(data) if is_data_set else ""}
 
 

@@ -203,8 +203,3 @@ def _area_under_stream(record: dict) -> float | None:
     points = zip(record.get("samples", []), record.get("stream", []), strict=True)
     known = [(n, value) for n, value in points if value is not None]
     return area_under_curve(*zip(*known, strict=True)) if len(known) > 1 else None
-
-
-# The last callers are study/tables.py, style.py and plots.py: use record["metric"].
-def headline(role: str) -> str:
-    return "mAP@1000" if role == "places205" else "mAP"

@@ -9,7 +9,7 @@ import pytest
 from claim_files import BITS, ORDER, VALUE, entry, record, seeds, write
 from IPython.core.formatters import DisplayFormatter
 
-from study import claims, datasets, profile, scorecard, statistics
+from study import claims, profile, scorecard, shipped, statistics
 from study.claims import Claim, Exact, Sample
 from study.select import PAPER_METHODS
 from study.statistics import MARGINS, Judgement
@@ -115,9 +115,9 @@ def test_a_verdict_by_an_older_rule_is_not_shown(only, monkeypatch):
 def test_a_verdict_on_other_data_is_not_shown(only, monkeypatch):
     only(entry(printed=0.5))
     scorecard.keep(claims.judge("n", [], {"x": Sample([0.51, 0.51], "mnist")}))
-    monkeypatch.setitem(datasets.SHA256, "udhr205.npz", "0" * 64)
+    monkeypatch.setitem(shipped.SHA256, "udhr205.npz", "0" * 64)
     assert verdicts() == ["reproduced"]
-    monkeypatch.setitem(datasets.SHA256, "mnist.npz", "0" * 64)
+    monkeypatch.setitem(shipped.SHA256, "mnist.npz", "0" * 64)
     assert verdicts() == ["not run here"]
 
 

