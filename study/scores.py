@@ -115,7 +115,7 @@ def _map_int8(histogram: HammingHistogram, headline: str) -> float:
     return mean_ap(histogram, headline)
 
 
-@measured("P@H2", "Precision@H2")
+@measured("P@H2")
 def _precision_at_radius_2(histogram: HammingHistogram, headline: str) -> float:
     return histogram.precision_at_radius(2)
 
@@ -177,7 +177,7 @@ def with_derived(record: dict) -> dict:
     return record | found
 
 
-@derived("P@100", "Precision@100")
+@derived("P@100")
 def _precision_at_100(record: dict) -> float | None:
     return dict(zip(record.get("K", []), record.get("P@K", []), strict=True)).get(100)
 

@@ -6,14 +6,14 @@ import h5py
 import numpy as np
 import scipy.io
 
-from study import datasets, originals
+from study import originals, shipped
 
 
 def use_folder(folder, monkeypatch):
     """Make an empty folder the only data folder; return it."""
-    monkeypatch.setattr(datasets, "FOLDER", folder)
+    monkeypatch.setattr(shipped, "FOLDER", folder)
     monkeypatch.delenv("HMOH_DATA", raising=False)
-    monkeypatch.setattr(datasets, "SHA256", dict(datasets.SHA256))
+    monkeypatch.setattr(shipped, "SHA256", dict(shipped.SHA256))
     return folder
 
 
@@ -46,7 +46,7 @@ def ship(name, folder):
     arrays = made(name, np.random.default_rng(0))
     path = folder / f"{name}.npz"
     np.savez(path, **arrays)
-    datasets.SHA256[path.name] = hashlib.sha256(path.read_bytes()).hexdigest()
+    shipped.SHA256[path.name] = hashlib.sha256(path.read_bytes()).hexdigest()
     return arrays
 
 
@@ -69,16 +69,13 @@ def write_mat(path, arrays, version):
 def write_original(name, version, folder):
     """Write a small file in the form of the paper's; return all features and labels."""
     rng = np.random.default_rng(1)
-    path = folder / originals.ORIGINALS[name].files[0]
+    path = folder / originals.ORIGINALS[name].file
     if name == "nuswide":
         X = rng.integers(5, size=(600, 6))
         Y = rng.random((600, 12)) < np.linspace(0.5, 0.05, 12)
         Y = Y.astype(np.uint8)
-        if version == "text":
-            write_nuswide_text(X, Y, folder)
-        else:
-            arrays = {"I_tr": X[:500], "I_te": X[500:], "L_tr": Y[:500], "L_te": Y[500:]}
-            write_mat(path, arrays, version)
+        arrays = {"I_tr": X[:500], "I_te": X[500:], "L_tr": Y[:500], "L_te": Y[500:]}
+        write_mat(path, arrays, version)
         return X, Y
     n = 205 * 25
     X = rng.normal(size=(n, 4))
@@ -91,14 +88,6 @@ def write_original(name, version, folder):
         arrays = {"pca_feats": X.astype(np.float32), "labels": Y.astype(float), "other": X[:3]}
     write_mat(path, arrays, version)
     return X, Y
-
-
-def write_nuswide_text(X, Y, folder):
-    np.savetxt(folder / "BoW_int.dat", X, fmt="%d")
-    (folder / "AllLabels").mkdir()
-    for column in range(Y.shape[1]):
-        path = folder / "AllLabels" / f"Labels_c{column:02}.txt"
-        np.savetxt(path, Y[:, column], fmt="%d")
 
 
 def assert_no_leak(dataset, parts, unseen):

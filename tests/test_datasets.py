@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from data_files import assert_no_leak, ship, use_folder, write_original
 
-from study import datasets, originals
+from study import datasets, originals, shipped
 
 SEEDS = range(5)
 SPLITS = [datasets.split, datasets.unseen_split]
@@ -33,7 +33,7 @@ def assert_follows_the_seed(dataset, cut, seed, other_seed):
 # Loading
 
 
-@pytest.mark.parametrize("name", datasets.SHIPPED)
+@pytest.mark.parametrize("name", shipped.SHIPPED)
 def test_shipped_sets_are_loaded_as_stated(name, folder):
     arrays = ship(name, folder)
     dataset = datasets.load(name)
@@ -101,7 +101,7 @@ def test_shipped_sets_have_the_shape_of_their_role_and_no_split_leaks(
 
 
 @pytest.mark.parametrize("damage", ["cut", "changed", "missing"])
-@pytest.mark.parametrize("name", datasets.SHIPPED)
+@pytest.mark.parametrize("name", shipped.SHIPPED)
 def test_damaged_shipped_file_is_named_with_the_remedy(name, damage, folder):
     ship(name, folder)
     path = folder / f"{name}.npz"
@@ -131,7 +131,7 @@ def test_the_stand_in_is_announced_in_one_line(name, folder, capsys):
 
 
 @pytest.mark.parametrize("cut", SPLITS)
-@pytest.mark.parametrize("name", datasets.SHIPPED)
+@pytest.mark.parametrize("name", shipped.SHIPPED)
 def test_no_split_of_a_made_set_leaks_and_queries_come_from_all_rows(name, cut, folder):
     ship(name, folder)
     dataset = datasets.load(name)
@@ -147,7 +147,7 @@ def test_no_split_of_a_made_set_leaks_and_queries_come_from_all_rows(name, cut, 
     assert_follows_the_seed(dataset, cut, 1, 2)
 
 
-@pytest.mark.parametrize("name", datasets.SHIPPED)
+@pytest.mark.parametrize("name", shipped.SHIPPED)
 def test_queries_can_be_drawn_from_the_test_part_only(name, folder):
     ship(name, folder)
     dataset = datasets.load(name)
@@ -241,8 +241,8 @@ def test_too_few_rows_for_the_queries_is_an_error(folder):
 
 
 def test_fingerprint_of_a_shipped_set_is_its_checksum(folder):
-    for name in datasets.SHIPPED:
-        assert datasets.fingerprint(name) == datasets.SHA256[f"{name}.npz"]
+    for name in shipped.SHIPPED:
+        assert datasets.fingerprint(name) == shipped.SHA256[f"{name}.npz"]
     before = datasets.fingerprint("udhr205")
     ship("udhr205", folder)
     assert datasets.fingerprint("udhr205") != before
@@ -262,7 +262,7 @@ def test_fingerprint_of_a_missing_original_is_that_of_its_stand_in(name, folder)
 @pytest.mark.parametrize("change", ["size", "time", "place"])
 def test_fingerprint_follows_a_file_without_checksum(change, folder, monkeypatch):
     write_original("places205", "5", folder)
-    path = folder / originals.ORIGINALS["places205"].files[0]
+    path = folder / originals.ORIGINALS["places205"].file
     before = datasets.fingerprint("places205")
     assert datasets.fingerprint("places205") == before
     time = path.stat().st_mtime_ns
@@ -279,24 +279,49 @@ def test_fingerprint_follows_a_file_without_checksum(change, folder, monkeypatch
     assert datasets.fingerprint("places205") != before
 
 
-@pytest.mark.parametrize("noted", [False, True])
-def test_fingerprint_of_text_files_covers_the_labels(noted, folder):
-    write_original("nuswide", "text", folder)
-    if noted:
-        (folder / "BoW_int.dat.sha256").write_text("abc\n")
-    before = datasets.fingerprint("nuswide")
-    labels = folder / "AllLabels" / "Labels_c03.txt"
-    labels.write_text("1\n" + labels.read_text())
-    changed = datasets.fingerprint("nuswide")
-    labels.unlink()
-    assert len({before, changed, datasets.fingerprint("nuswide")}) == 3
+def test_fingerprint_of_own_data_follows_every_array_and_size():
+    rng = np.random.default_rng(0)
+    X, y = rng.random((60, 3)), np.arange(60) % 3
+    data = datasets.Dataset("own", X, y)
+    assert datasets.fingerprint(datasets.Dataset("own", X.copy(), y.astype("u1"))) == (
+        datasets.fingerprint(data)
+    )
+    changed = X.copy()
+    changed[7, 1] += 1e-3
+    others = [{"features": changed}, {"labels": y[::-1]}, {"test_rows": np.arange(3)}]
+    others += [{"groups": y}, {"n_queries": 9}, {"stream_size": 20}, {"name": "other"}]
+    others += [{"benchmark": datasets.BENCHMARKS["mnist"]}]
+    found = {datasets.fingerprint(dataclasses.replace(data, **change)) for change in others}
+    assert len(found | {datasets.fingerprint(data)}) == len(others) + 1
+
+
+# Data of one's own
+
+
+def test_own_data_have_no_role_and_sizes_that_every_class_has_rows_for():
+    rng = np.random.default_rng(0)
+    X = rng.random((2000, 4))
+    y = np.array(["a", "b", "c"])[rng.choice(3, 2000, p=[0.5, 0.49, 0.01])]
+    data = datasets.Dataset("mnist", X, y)  # the name alone makes no benchmark
+    assert (data.role, data.stand_in_for, data.title, data.metric) == (None, None, "mnist", "mAP")
+    assert "STAND-IN" not in repr(data)
+    fewest = (y == "c").sum()
+    assert data.n_queries == 3 * min(200 // 3, fewest // 2)
+    assert_no_leak(data, datasets.split(data, 0), unseen=False)
+    several = datasets.Dataset("many", X, rng.random((2000, 5)) < 0.99)
+    assert several.n_queries == 200 and several.labels.dtype == np.uint8
+    with pytest.raises(ValueError, match=r"labels has shape \(9,\) for 2000 samples"):
+        datasets.Dataset("short", X, y[:9])
+    with pytest.raises(ValueError, match=r"features\[3, 2\] is nan"):
+        X[3, 2] = np.nan
+        datasets.Dataset("damaged", X, y)
 
 
 # Embeddings
 
 
 def test_embeddings_are_those_of_the_news_of_reuters10():
-    news, file = datasets.read("reuters10.npz"), datasets.read("reuters10_wordllama.npz")
+    news, file = shipped.read("reuters10.npz"), shipped.read("reuters10_wordllama.npz")
     assert np.array_equal(file["Y"], news["Y"])
     assert np.array_equal(file["topics"], news["topics"])
     X, headlines = (file[name].astype(np.float64) for name in ("X", "headlines"))
@@ -312,26 +337,23 @@ def test_embeddings_are_those_of_the_news_of_reuters10():
 
 
 def test_available_lists_everything_with_remedies(folder, capsys):
-    for name in datasets.SHIPPED:
+    for name in shipped.SHIPPED:
         ship(name, folder)
     found = datasets.available()
-    ready = [name for name, status in found.items() if status.ready]
-    missing = [name for name, status in found.items() if not status.ready]
-    assert ready == list(datasets.SHIPPED)
-    assert missing == ["cifar10", "places205", "nuswide"]
+    assert [name for name, way in found.items() if not way] == list(shipped.SHIPPED)
+    assert [name for name, way in found.items() if way] == ["cifar10", "places205", "nuswide"]
     printed = capsys.readouterr().out
     for name, original in originals.ORIGINALS.items():
         assert f"python -m study.datasets fetch {name}" in printed
-        assert original.files[0] in printed
+        assert original.file in printed
         assert original.page in printed
 
     (folder / "mnist.npz").unlink()
     (folder / "udhr205.npz").write_bytes(b"cut")
-    write_original("nuswide", "text", folder)
+    write_original("nuswide", "5", folder)
     datasets.main([])
     printed = capsys.readouterr().out
     assert "missing: restore it with `git checkout data/mnist.npz`" in printed
     found = datasets.available()
-    assert found["udhr205"].remedy.startswith("damaged")
-    assert not found["udhr205"].ready
-    assert found["nuswide"] == (True, originals.ORIGINALS["nuswide"].title, "")
+    assert found["udhr205"].startswith("damaged")
+    assert found["nuswide"] == ""
