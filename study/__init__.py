@@ -5,6 +5,7 @@ A room imports only rooms that stand before it.
 Run
     profile     the size of all runs: the paper's, or quick ones to try things out
     keep        what was computed is kept in build/: its key, its file, and when it is stale
+    shipped     the files of the data sets that ship with the project
     originals   the paper's own files of the benchmarks that may not ship
     datasets    the data sets, what the paper printed about them, and their splits
     scores      the metrics of a run

@@ -18,6 +18,7 @@ import hashlib
 import json
 import sys
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -78,10 +79,9 @@ def title_of(name: str, benchmark: Benchmark | None) -> str:
     >>> title_of("udhr205", BENCHMARKS["places205"])
     'udhr205 (STAND-IN for Places205)'
     """
-    if benchmark is None:
-        return name
-    is_original = name == benchmark.name
-    return benchmark.title if is_original else f"{name} (STAND-IN for {benchmark.title})"
+    if benchmark is not None and name != benchmark.name:
+        return f"{name} (STAND-IN for {benchmark.title})"
+    return benchmark.title if benchmark else name
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -97,19 +97,16 @@ class Dataset:
     labels : (n,) integers or strings, or (n, L) 0/1 if a row may have several labels
     test_rows : (k,) integers
         The rows of the source's test part, for `split(dataset, seed, queries="test")`.
-    n_queries : int
-        Every class gets the same number where rows have one label. By default the benchmark's;
-        without one a tenth of the rows, at most 1,000.
-    stream_size : int
-        By default the benchmark's; without one all rows. `split` uses at most half of the database.
-    benchmark : Benchmark or None
+    n_queries, stream_size : int
+        By default those of the benchmark; without one a tenth of the rows, at most 1,000, and all.
+        Every class gets as many queries as another where rows have one label.
+    benchmark : Benchmark, optional
         That of the paper that this is or replaces. It decides the settings of methods, the headline
         metric and the printed values to compare with. Data without one have none of these.
     notes : str
         How the features were made, and which sizes differ from the paper's.
     groups : (n,) integers, optional
-        Rows of one group (an article of `udhr205`) are never on both sides of a split. Groups are
-        used for single labels only.
+        With single labels, rows of a group (an article of `udhr205`) are on one side of a split.
 
     Examples
     --------
@@ -130,17 +127,14 @@ class Dataset:
     groups: np.ndarray | None = None
 
     def __post_init__(self) -> None:
-        def fill(name: str, value) -> None:
-            object.__setattr__(self, name, value)
-
+        fill = partial(object.__setattr__, self)
         fill("features", check_features(self.features, name="features"))
-        n = len(self.features)
-        fill("labels", check_labels(self.labels, n, "labels"))
+        fill("labels", check_labels(self.labels, len(self.features), "labels"))
         paper = self.benchmark
         if self.n_queries is None:
             fill("n_queries", paper.n_queries if paper else _default_queries(self))
         if self.stream_size is None:
-            fill("stream_size", paper.stream_size if paper else n)
+            fill("stream_size", paper.stream_size if paper else len(self.labels))
 
     @property
     def role(self) -> str | None:
@@ -259,12 +253,9 @@ def _resolve(name: str) -> tuple[str, Path | None]:
 def small_part(data: Dataset) -> Dataset:
     """Return a part of a data set for the quick profile, with a short stream and few queries."""
     n_classes = len(data.classes)
+    n_queries = 10 * n_classes if n_classes < 100 else data.n_queries // 5
     if data.multi_label:
         n_queries = 200
-    elif n_classes < 100:
-        n_queries = 10 * n_classes
-    else:
-        n_queries = data.n_queries // 5
     notes = "A small part, for the quick profile."
     data = replace(data, n_queries=n_queries, stream_size=2500, notes=notes)
     if len(data.labels) <= 30_000:
@@ -404,10 +395,7 @@ def _has_any(dataset: Dataset, classes: np.ndarray) -> np.ndarray:
 
 
 def _draw_queries(
-    dataset: Dataset,
-    candidates: np.ndarray,
-    searched: np.ndarray,
-    rng: np.random.Generator,
+    dataset: Dataset, candidates: np.ndarray, searched: np.ndarray, rng: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray]:
     """Draw queries among the candidates; mark the rows left for stream and database.
 
@@ -439,9 +427,8 @@ def _draw_queries(
 def _first_of_each_class(dataset: Dataset, drawn: np.ndarray, each: int) -> np.ndarray:
     """Return the first `each` of the drawn rows of every class, class by class."""
     by_class = drawn[np.argsort(dataset.labels[drawn], kind="stable")]
-    classes, starts, counts = np.unique(
-        dataset.labels[by_class], return_index=True, return_counts=True
-    )
+    labels = dataset.labels[by_class]
+    classes, starts, counts = np.unique(labels, return_index=True, return_counts=True)
     if len(counts) and counts.min() < each:
         fewest = counts.argmin()
         n_possible = counts[fewest] * len(dataset.classes)
@@ -494,10 +481,8 @@ def available() -> dict[str, str]:
 
 def main(arguments: list[str] | None = None) -> None:
     """Run the command line: `python -m study.datasets [fetch NAME]`."""
-    parser = argparse.ArgumentParser(
-        prog="python -m study.datasets",
-        description="List the data sets, or download the paper's features.",
-    )
+    text = "List the data sets, or download the paper's features."
+    parser = argparse.ArgumentParser(prog="python -m study.datasets", description=text)
     commands = parser.add_subparsers(dest="command")
     command = commands.add_parser("fetch", help="download the paper's features")
     command.add_argument("name", choices=originals.ORIGINALS)
