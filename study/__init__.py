@@ -22,9 +22,9 @@ Judge
     scorecard   all verdicts, kept, counted and shown
 
 Show
-    style       names, colours and looks of figures
-    pictures    pictures of codes, rankings and kernels
-    figures     the figures of records: bars, curves and panels
+    style       colours, panels and legends of figures
+    pictures    pictures without records: target codes, neighbours, dots
+    figures     the figures of records: means over seeds, and curves
     timing      CPU seconds of one core
 """
 
