@@ -106,7 +106,7 @@ def judged_again(spec, mean, sd):
 
 
 def test_verdicts_with_fresh_seeds_are_those_of_the_rule():
-    found = json.loads((ROOT / "data" / "fresh_seeds.json").read_text())
+    found = json.loads((ROOT / "data" / "results" / "fresh_seeds.json").read_text())
     listed = claims.all_specs()
     stale = []
     if found["rule"] != RULE_VERSION:

@@ -1,4 +1,4 @@
-"""data/published_runs.json: what the published programs compute on MNIST."""
+"""data/results/published_runs.json: what the published programs compute on MNIST."""
 
 import json
 import re
@@ -6,7 +6,7 @@ import re
 import pytest
 from helpers import ROOT
 
-FILE = json.loads((ROOT / "data" / "published_runs.json").read_text())
+FILE = json.loads((ROOT / "data" / "results" / "published_runs.json").read_text())
 RUNS = {(run["method"], run["n_bits"], run["seed"]): run for run in FILE["runs"]}
 
 

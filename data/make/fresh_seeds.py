@@ -1,4 +1,4 @@
-"""Judge MNIST's cells and claims anew with seeds 10 to 19, and write data/fresh_seeds.json.
+"""Judge MNIST's cells and claims anew with seeds 10 to 19, and write data/results/fresh_seeds.json.
 
     python data/make/fresh_seeds.py
 
@@ -116,7 +116,7 @@ def main() -> None:
     head["expected"] = {move: round(n, 1) for move, n in expected.items()}
     text = json.dumps(head)[:-1] + f',\n "rows": [\n  {lines}\n ]}}\n'
     json.loads(text)
-    (ROOT / "data" / "fresh_seeds.json").write_text(text, encoding="utf-8")
+    (ROOT / "data" / "results" / "fresh_seeds.json").write_text(text, encoding="utf-8")
 
 
 if __name__ == "__main__":
