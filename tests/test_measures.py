@@ -233,9 +233,6 @@ def test_the_published_evaluation_is_a_change_of_the_measure():
     method, evaluation = sample.faults
     assert method.startswith("HMOH: ")
     assert evaluation == measures.EVALUATION_FAULTS["mAP int8"]
-    for spec in ALL.values():
-        assert spec.get("published", {}).keys() <= {"metric"}
-        assert {*spec.get("published", {}).values()} <= measures.EVALUATION_FAULTS.keys()
 
 
 # ---- the paper's own tables ----------------------------------------------------------

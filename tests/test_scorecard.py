@@ -88,6 +88,9 @@ def test_a_second_run_takes_the_place_of_the_first_and_profiles_keep_their_own(o
     assert verdicts() == ["different"]
     monkeypatch.setattr(profile, "PROFILE", "quick")
     assert verdicts() == ["not run here"]
+    scorecard.keep(claims.judge("n", [], {"x": HAND}))
+    monkeypatch.setattr(profile, "PROFILE", "paper")
+    assert verdicts() == ["different"]
 
 
 def test_a_verdict_on_an_older_entry_is_not_shown(only):
