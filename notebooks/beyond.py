@@ -395,7 +395,7 @@ def compare(sets: Iterable[str], seeds: Iterable[int], split="paper", n_anchors=
 
     Splits are those of `protocol.run`, features those of `recipes`. Quick takes 1,500 rows of each.
     """
-    code = code_version(protocol.ROOT, "notebooks/beyond.py")
+    code = code_version(protocol.ROOT, "notebooks/beyond.py", "study/training.py")
     places = []
     for name, seed, kind in itertools.product(sets, seeds, ("unit rows", "side by side")):
         job = {"dataset": name, "seed": seed, "features": kind, "split": split}

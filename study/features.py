@@ -54,18 +54,11 @@ class Part(NamedTuple):
 
 
 class Parts(NamedTuple):
-    """Hold the parts of a split, and how their features were mapped.
+    """Hold the parts of a split.
 
-    Attributes
-    ----------
-    stream, database, queries : Part
-    mapped : bool
-        The features are mapped, so that a model needs no map.
-    n_warmup : int
-        The first samples of the stream that the map was fitted on; 0 if nothing was mapped. Before
-        them no model can encode.
-    seconds : float
-        The time to fit the map and to map the stream.
+    If they are `mapped`, a model needs no map. Then `n_warmup` is how many samples of the stream
+    the map was fitted on, before which no model can encode, and `seconds` is the time to fit the
+    map and to map the stream.
     """
 
     stream: Part
@@ -94,14 +87,9 @@ class Map:
     def fitted(
         self, first: np.ndarray, seen: np.ndarray | None = None
     ) -> Callable[[np.ndarray], np.ndarray]:
-        """Fit copies of the maps in turn, and return the function that maps features.
+        """Fit copies of the maps in turn on the first rows, and return the function that maps.
 
-        Parameters
-        ----------
-        first : (n, d) array
-            The rows to fit them on.
-        seen : array, optional
-            Other rows to fit the first of the maps on.
+        ``seen`` are other rows, to fit the first of the maps on.
         """
         maps = copy.deepcopy(self.maps)
         for number, part in enumerate(maps):
@@ -124,29 +112,17 @@ def prepare(
     n_queries: int | None = None,
     published: bool = False,
 ) -> Parts:
-    """Return the parts of a split, mapped by the feature map of an untrained model.
+    """Return the parts of a split of `SPLITS`, mapped by the feature map of an untrained model.
 
     Without its map the model learns from them what it would learn with it, up to the rounding of
     matrix products. If the mapped features would need more than half a gigabyte, the features stay
-    as they are, and the model needs its map.
+    as they are, and the model needs its map. ``published`` fits the map as the published programs.
 
     The published loaders centre on the mean of all rows, later samples and queries included
     (lmbxmu/mycode, .../+Datasets/mnist.m, and fcakir/mihash, online-hashing/+Datasets/cifar.m, line
     41 of both). The published HMOH draws its anchors from the first half of the database, and sets
     the bandwidth by their distances to 2,000 rows of the second half (lmbxmu/mycode, .../HMOH.m,
     lines 26 to 33).
-
-    Parameters
-    ----------
-    model : OnlineHasher
-        It is not changed.
-    data : Dataset
-    split : name of `SPLITS`
-    seed : int
-    n_queries : int, optional
-        A number other than the data set's.
-    published : bool
-        Fit the map as the published programs do.
     """
     if split not in SPLITS:
         known = ", ".join(f'"{name}"' for name in SPLITS)
@@ -214,11 +190,9 @@ def _mapped_parts(data, split, seed, n_queries, given: Map, n_warmup, published)
             block = slice(start, start + BLOCK_ROWS)
             Z[block] = through(data.features[numbers[block]])
 
-    database = np.empty((len(rows.database), width), np.float32)
-    queries = np.empty((len(rows.queries), width), np.float32)
-    stream = database[:n_stream]
-    if not stream_leads:
-        stream = np.empty((n_stream, width), np.float32)
+    stream, database, queries = (np.empty((len(part), width), np.float32) for part in rows)
+    if stream_leads:
+        stream = database[:n_stream]
 
     begin = time.perf_counter()
     map_into(stream, rows.stream)
@@ -227,11 +201,6 @@ def _mapped_parts(data, split, seed, n_queries, given: Map, n_warmup, published)
     n_done = n_stream if stream_leads else 0
     map_into(database[n_done:], rows.database[n_done:])
     map_into(queries, rows.queries)
-    return Parts(
-        Part(stream, data.labels[rows.stream]),
-        Part(database, data.labels[rows.database]),
-        Part(queries, data.labels[rows.queries]),
-        mapped=True,
-        n_warmup=n_warmup,
-        seconds=seconds,
-    )
+    features = (stream, database, queries)
+    parts = [Part(Z, data.labels[part]) for Z, part in zip(features, rows, strict=True)]
+    return Parts(*parts, True, n_warmup, seconds)

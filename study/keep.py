@@ -1,13 +1,15 @@
 """Keep finished runs: what a run depends on, its file, and the processes that make many.
 
-A kept run is valid while nothing that it depends on has changed: the code of the modules below, the
-versions of the libraries that compute it, the data, and its arguments. Comments, docstrings and
-formatting of the code do not count, nor do metrics that are derived from a kept record.
+A kept run is valid while nothing that it depends on has changed: the code that it imports, the
+versions of the libraries that compute it, the data, the settings of its method, and its arguments.
+Comments, docstrings and formatting of the code do not count, nor do other methods, or metrics that
+are derived from a kept record.
 """
 
 from __future__ import annotations
 
 import ast
+import contextlib
 import hashlib
 import importlib.metadata
 import json
@@ -22,65 +24,49 @@ from pathlib import Path
 import numpy as np
 from tqdm import tqdm
 
-__all__ = [
-    "LIBRARIES",
-    "MODULES",
-    "code_version",
-    "kept",
-    "make_all",
-    "plain",
-    "plain_values",
-    "run_key",
-    "write_atomically",
-]
+__all__ = ["code_files", "code_version", "kept", "make_all", "plain", "plain_values", "run_key"]
+__all__ += ["write_atomically"]
 
-# The modules that a run depends on. A change of their code makes all kept runs invalid.
-MODULES = (
-    "hmoh.py",
-    "kernels.py",
-    "metrics.py",
-    "ridge.py",
-    "baselines/*.py",
-    "study/datasets.py",
-    "study/scores.py",
-    "study/features.py",
-    "study/originals.py",
-    "study/shipped.py",
-    "study/keep.py",
-    "study/training.py",
-)
 LIBRARIES = ("numpy", "numba", "scikit-learn")
+# Their content belongs to the key: the settings of a method, and the profile.
+LEFT_OUT = ("study/__init__.py", "study/profile.py", "baselines/__init__.py")
 
 
 # ---- what a run depends on -----------------------------------------------------------
 
 
-def code_version(root: Path, *others: str) -> str:
-    """Return a hash of the versions of `LIBRARIES` and of the code of `MODULES` in a folder.
+def code_files(root: Path, *starts: str) -> list[Path]:
+    """Return modules of a folder, and all that they import from it at the top, but `LEFT_OUT`."""
+    found: set[Path] = set()
+    waiting = [root / start for start in starts]
+    while waiting:
+        path = waiting.pop()
+        if path in found or path.relative_to(root).as_posix() in LEFT_OUT:
+            continue
+        found.add(path)
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            if not isinstance(node, (ast.Import, ast.ImportFrom)):
+                continue
+            names = [alias.name for alias in node.names]
+            if isinstance(node, ast.ImportFrom):
+                names = [node.module, *(f"{node.module}.{name}" for name in names)]
+            folder = path.parent if getattr(node, "level", 0) else root
+            files = (folder / f"{name.replace('.', '/')}.py" for name in names)
+            waiting += [file for file in files if file.exists()]
+    return sorted(found)
 
-    Comments, docstrings and derived metrics do not count. `others` are patterns of more modules.
-    """
+
+def code_version(root: Path, *starts: str) -> str:
+    """Return a hash of the versions of `LIBRARIES`, and of the code of `code_files`."""
     digest = hashlib.sha256()
     for name in LIBRARIES:
-        digest.update(f"{name} {_version_of(name)}\n".encode())
-    for pattern in (*MODULES, *others):
-        paths = sorted(root.glob(pattern))
-        if not paths:
-            raise FileNotFoundError(
-                f"{root / pattern} is missing, but runs depend on it; "
-                "restore it, or correct keep.MODULES."
-            )
-        for path in paths:
-            code = _without_docstrings(path.read_text(encoding="utf-8"))
-            digest.update(f"{path.relative_to(root).as_posix()}\n{code}\n".encode())
+        # A library that is not there cannot have computed anything.
+        with contextlib.suppress(importlib.metadata.PackageNotFoundError):
+            digest.update(f"{name} {importlib.metadata.version(name)}\n".encode())
+    for path in code_files(root, *starts):
+        code = _without_docstrings(path.read_text(encoding="utf-8"))
+        digest.update(f"{path.relative_to(root).as_posix()}\n{code}\n".encode())
     return digest.hexdigest()
-
-
-def _version_of(library: str) -> str | None:
-    try:
-        return importlib.metadata.version(library)
-    except importlib.metadata.PackageNotFoundError:
-        return None
 
 
 def _without_docstrings(source: str) -> str:
@@ -176,18 +162,8 @@ def make_all(
 ) -> list:
     """Return what a function gives for every job, in order, behind a progress bar.
 
-    Parameters
-    ----------
-    make : callable
-        Of one argument, the job.
-    jobs : sequence
-    n_workers : int, optional
-        New processes to make them in, each with one thread; None is one for each core. With 0 or
-        1 they are made in this process.
-    order : numbers of the jobs, optional
-        The order in which they are begun.
-    text : str
-        Stands before the bar.
+    They are begun in the order of these numbers, in this process or by new ones, each with one
+    thread. ``n_workers=None`` starts a process for each core. ``text`` stands before the bar.
     """
     order = range(len(jobs)) if order is None else order
     n_workers = min(len(jobs), os.cpu_count() if n_workers is None else n_workers)

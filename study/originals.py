@@ -24,7 +24,6 @@ from study.keep import write_atomically
 __all__ = ["ORIGINALS", "Original", "fetch", "find", "fingerprint", "folders", "read_mat"]
 __all__ += ["read_original"]
 
-DRIVE = "https://drive.usercontent.google.com/download?id={}&export=download&confirm=t"
 BOSTON = "https://cs-people.bu.edu/hekun/data/mihash/"
 # The first bytes of a .mat file tell its version.
 MAT_STARTS = {b"MATLAB 5.0": "5", b"MATLAB 7.3": "7.3", b"\x89HDF": "7.3"}
@@ -41,7 +40,7 @@ class Original(NamedTuple):
 
     `features` and `labels` name the variables of the file: one for all rows, or two for training
     and test rows. `drive` is the file's number at Google Drive, which github.com/fcakir/mihash and
-    the authors of HMOH link to. `mirrors` are addresses of other copies, which are tried first.
+    the authors of HMOH link to. `mirror` is the address of another copy, which is tried first.
     """
 
     title: str
@@ -50,12 +49,13 @@ class Original(NamedTuple):
     features: tuple[str, ...]
     labels: tuple[str, ...]
     drive: str
-    mirrors: tuple[str, ...] = ()
+    mirror: str | None = None
 
     @property
     def addresses(self) -> list[str]:
         """Return the addresses to download from, in the order in which they are tried."""
-        return [*self.mirrors, DRIVE.format(self.drive)]
+        drive = "https://drive.usercontent.google.com/download?id={}&export=download&confirm=t"
+        return [*([self.mirror] if self.mirror else []), drive.format(self.drive)]
 
     @property
     def page(self) -> str:
@@ -65,27 +65,27 @@ class Original(NamedTuple):
 
 ORIGINALS = {
     "cifar10": Original(
-        title="CIFAR-10, 60,000 x 4096 VGG16 fc7 features",
-        stand_in="cifar10_vgg16",
-        file="CIFAR10_VGG16_fc7.mat",
+        "CIFAR-10, 60,000 x 4096 VGG16 fc7 features",
+        "cifar10_vgg16",
+        "CIFAR10_VGG16_fc7.mat",
         features=("trainCNN", "testCNN"),
         labels=("trainLabels", "testLabels"),
         drive="1uygdJYU5Lnd-Pj6l84_IE_e_6DYgybtF",
-        mirrors=(BOSTON + "CIFAR10_VGG16_fc7.mat",),
+        mirror=BOSTON + "CIFAR10_VGG16_fc7.mat",
     ),
     "places205": Original(
-        title="Places205, 2.5 million x 128 AlexNet fc7 features",
-        stand_in="udhr205",
-        file="Places205_AlexNet_fc7_PCA128.mat",
+        "Places205, 2.5 million x 128 AlexNet fc7 features",
+        "udhr205",
+        "Places205_AlexNet_fc7_PCA128.mat",
         features=("pca_feats",),
         labels=("labels",),
         drive="1EhE1EbSJyrzNGo-74HyUGls0JrDDuq7c",
-        mirrors=(BOSTON + "Places205_AlexNet_fc7_PCA128.mat",),
+        mirror=BOSTON + "Places205_AlexNet_fc7_PCA128.mat",
     ),
     "nuswide": Original(
-        title="NUS-WIDE, 186,577 x 500 counts of visual words",
-        stand_in="mediamill10",
-        file="NUS-WIDE-split.mat",
+        "NUS-WIDE, 186,577 x 500 counts of visual words",
+        "mediamill10",
+        "NUS-WIDE-split.mat",
         features=("I_tr", "I_te"),
         labels=("L_tr", "L_te"),
         drive="1jJThCuiR2G0cQUfd0QZrKWnlLxy5IiIJ",
@@ -111,18 +111,16 @@ def find(name: str) -> Path | None:
 def fetch(name: str) -> Path:
     """Download "cifar10", "places205" or "nuswide" into the first of `folders`; return its path.
 
-    The file is moved into the folder only when the download is complete and is a .mat file. No
-    checksums are published. So the sha256 of the first download is noted in FILE.sha256 beside it.
-    It is compared when the file is read, and with a later download. An intact file that exists
-    already is kept.
+    The file is moved there only when the download is complete and is a .mat file. No checksums are
+    published. So the sha256 of the first download is noted in FILE.sha256 beside it. It is compared
+    when the file is read, and with a later download. An intact file that exists already is kept.
     """
     if name not in ORIGINALS:
         known = ", ".join(f'"{known}"' for known in ORIGINALS)
         raise ValueError(
             f"{name!r} cannot be fetched; pass {known}. The other sets ship with the project."
         )
-    original = ORIGINALS[name]
-    folder = folders()[0]
+    original, folder = ORIGINALS[name], folders()[0]
     target = folder / original.file
     note = _note(target)
     if target.exists() and _noted(note) in (None, _sha256(target)):
@@ -137,15 +135,14 @@ def fetch(name: str) -> Path:
             try:
                 _download(url, path)
                 _check_note(path, note)
+                # The note comes first: a file without one could not be checked.
+                write_atomically(note, f"{_sha256(path)}\n")
+                os.replace(path, target)
+                return target
             # The errors of the network are OSErrors.
             except (OSError, ValueError) as error:
                 failures.append(f"  {url}: {error}")
                 path.unlink(missing_ok=True)
-                continue
-            # The note comes first: a file without one could not be checked.
-            write_atomically(note, f"{_sha256(path)}\n")
-            os.replace(path, target)
-            return target
     tried = "\n".join(failures)
     raise OSError(
         f"{target.name} could not be fetched; download {original.page} with a browser "
@@ -154,19 +151,17 @@ def fetch(name: str) -> Path:
 
 
 def _download(url: str, path: Path) -> None:
-    """Download a .mat file; raise a ValueError if the server sends something else."""
+    """Download a .mat file; raise a ValueError if the server sends something else, as a page."""
     try:
         import pooch
     except ImportError:
         raise ImportError("downloads need pooch and tqdm; `pip install pooch tqdm`.") from None
     downloader = pooch.HTTPDownloader(progressbar=True, timeout=60)
     pooch.retrieve(url, None, path.name, path.parent, downloader=downloader)
-    # A server may send a web page instead of the file, such as "not found" or "log in".
     _mat_version(path)
 
 
 def _note(path: Path) -> Path:
-    """Return where `fetch` notes the sha256 of a file."""
     return path.with_name(path.name + ".sha256")
 
 
@@ -209,13 +204,6 @@ def fingerprint(path: Path) -> str:
 
 def read_original(name: str, path: Path) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Read the paper's features of a data set, unchanged, from the file of the published loaders.
-
-    Parameters
-    ----------
-    name : str
-        A name of `ORIGINALS`.
-    path : Path
-        Of its file.
 
     Returns
     -------
@@ -281,14 +269,7 @@ def _mat_version(path: Path) -> str:
 
 
 def read_mat(path: Path, names: Sequence[str]) -> list[np.ndarray]:
-    """Read variables of a .mat file, with rows and columns as in MATLAB for both versions.
-
-    Parameters
-    ----------
-    path : Path
-    names : sequence of str
-        The variables to read; others are skipped.
-    """
+    """Read variables of a .mat file, with rows and columns as in MATLAB for both versions."""
     read = _read_mat5 if _mat_version(path) == "5" else _read_mat73
     try:
         found = read(path, names)
@@ -298,12 +279,9 @@ def read_mat(path: Path, names: Sequence[str]) -> list[np.ndarray]:
     except Exception as error:
         raise ValueError(f"{path} is damaged and cannot be read ({error})") from error
     for name in names:
-        if name not in found:
+        if name not in found or found[name].dtype.kind not in "biuf" or found[name].ndim != 2:
             needed = ", ".join(names)
             raise ValueError(f"{path} has no matrix of numbers {name}; {needed} are needed")
-        array = found[name]
-        if array.dtype.kind not in "biuf" or array.ndim != 2:
-            raise ValueError(f"{path}: {name} is {array.dtype}, but a matrix of numbers is needed")
     return [found[name] for name in names]
 
 
@@ -375,7 +353,6 @@ def _read_mat73(path: Path, names: Sequence[str]) -> dict[str, np.ndarray]:
             n_columns, n_rows = stored.shape
             array = np.empty((n_rows, n_columns), stored.dtype)
             for start in range(0, n_rows, ROWS):
-                stop = start + ROWS
-                array[start:stop] = stored[:, start:stop].T
+                array[start : start + ROWS] = stored[:, start : start + ROWS].T
             found[name] = array
     return found

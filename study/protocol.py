@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import itertools
+import json
 import os
 import re
 import tempfile
@@ -28,10 +29,10 @@ import numpy as np
 from baselines import METHODS, PUBLISHED_FAULTS, named
 from study import datasets, profile
 from study.datasets import Dataset
-from study.keep import code_version, kept, make_all, run_key
+from study.keep import code_version, kept, make_all, plain, plain_values, run_key
 from study.profile import BITS, SEEDS, by_profile
 from study.scores import with_derived
-from study.training import data_of, map_text, name_run, run
+from study.training import data_of, method_of, name_run, run, settings_of
 
 __all__ = ["compare", "run", "run_all", "sweep"]
 
@@ -80,8 +81,11 @@ def _opened(stored: _OnDisk) -> Dataset:
 
 
 @cache
-def _version() -> str:
-    return code_version(ROOT)
+def _version(module: str) -> str:
+    """Return the version of the code of a run, and of the module that has the method's class."""
+    of_method = f"{module.replace('.', '/')}.py"
+    starts = [of_method] if (ROOT / of_method).exists() else []
+    return code_version(ROOT, "study/training.py", *starts)
 
 
 def _place(job: dict, fingerprint: str) -> tuple[dict, Path]:
@@ -94,8 +98,13 @@ def _place(job: dict, fingerprint: str) -> tuple[dict, Path]:
     if job.get("published") and job["method"] in PUBLISHED_FAULTS:
         arguments["published"] = True
     # A name of the paper's data becomes that of the stand-in, if the stand-in is used.
-    plainly = arguments | {"dataset": data_of(job["dataset"]).name}
-    key = run_key(plainly, profile.PROFILE, fingerprint, _version())
+    data = data_of(job["dataset"])
+    plainly = arguments | {"dataset": data.name}
+    case = (job["method"], data.role, "published" in arguments)
+    settings = json.dumps(plain_values(settings_of(*case)), sort_keys=True)
+    method = method_of(job["method"], "published" in arguments)
+    version = _version(getattr(method, "make", method).__module__)
+    key = run_key(plainly, profile.PROFILE, fingerprint, settings, version)
     name = "{method}-{dataset}-{n_bits}-{seed}".format(**plainly)
     path = RECORDS / f"{re.sub('[^A-Za-z0-9_.-]+', '_', name)}-{key}.json"
     return plainly if isinstance(job["dataset"], str) else arguments, path
@@ -115,7 +124,9 @@ def _shared_first(job: dict) -> tuple:
     Among these the long codes come first. They take longest, so no core waits for the last one.
     """
     data = data_of(job["dataset"])
-    of_map = map_text(job["method"], data.role, job.get("params"))
+    given = settings_of(job["method"], data.role) | (job.get("params") or {})
+    given = {name: plain(given[name]) for name in sorted(given) if "feature_map" in name}
+    of_map = json.dumps(given)
     return data.name, job["seed"], job.get("split", ""), of_map, -job["n_bits"]
 
 
@@ -192,12 +203,8 @@ def compare(
         A name that `datasets.load` knows, or data of your own: ``Dataset("digits", X, y)``.
     bits, seeds : list of int
         On a STAND-IN only the first of the seeds are used, see `STAND_IN_SEEDS`.
-    published : bool
+    published, checkpoints, **options
         As in `run`.
-    checkpoints : bool or list of int
-        As in `run`.
-    **options
-        Further arguments of `run`.
     """
     methods = list(methods)
     seeds = list(seeds)

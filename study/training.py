@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-import json
 import time
 import warnings
 from collections.abc import Sequence
@@ -18,11 +17,11 @@ from metrics import HammingHistogram, hamming_histogram
 from study import datasets, profile
 from study.datasets import Dataset
 from study.features import Parts, prepare
-from study.keep import plain, plain_values
+from study.keep import plain_values
 from study.scores import mean_ap, measure, with_derived
 
-__all__ = ["compile_method", "data_of", "evaluate", "fit", "fit_in_steps", "map_text"]
-__all__ += ["method_of", "name_run", "new_model", "run"]
+__all__ = ["compile_method", "data_of", "evaluate", "fit", "fit_in_steps", "method_of"]
+__all__ += ["name_run", "new_model", "run", "settings_of"]
 
 
 # ---- data and models -----------------------------------------------------------------
@@ -80,12 +79,11 @@ def _paper_role(role: str | None) -> str | None:
     return role if role in baselines.PAPER_DATASETS else None
 
 
-def map_text(method: str, role: str | None, params: dict | None) -> str:
-    """Return a text that is the same for models with the same feature map; none is made."""
+def settings_of(method: str, role: str | None, published: bool = False) -> dict:
+    """Return the parameters that `new_model` gives a model, without making one."""
     # A method that a notebook added may be a plain function.
-    settings_for = getattr(method_of(method), "settings_for", lambda role: {})
-    given = settings_for(_paper_role(role)) | (params or {})
-    return json.dumps({k: plain(given[k]) for k in sorted(given) if k.startswith("feature_map")})
+    entry = method_of(method, published)
+    return entry.settings_for(_paper_role(role)) if isinstance(entry, baselines.Method) else {}
 
 
 def name_run(method: str, published: bool) -> str:
@@ -152,8 +150,7 @@ def run(
     -------
     dict
         "method", "label", "dataset", "n_bits", "seed", "split", "n_queries", "published" as above;
-        "role", "stand_in_for" (None if the data are the paper's, or your own) and "metric", the
-        name of the headline metric, of the data; "n_stream" and "n_database"; and
+        "role", "stand_in_for" and "metric" of the data; "n_stream" and "n_database"; and
 
         - "params" as given and "settings", all parameters of the model by scikit-learn's deep
           names such as "feature_map__n_anchors", both as values of `keep.plain`;
@@ -210,16 +207,9 @@ def run(
 
 def evaluate(model: OnlineHasher, parts: Parts, n_threads: int | None) -> HammingHistogram:
     """Encode queries and database, and count the distances between them."""
-    queries = model.transform(parts.queries.X)
-    database = model.transform(parts.database.X)
-    return hamming_histogram(
-        queries,
-        database,
-        parts.queries.y,
-        parts.database.y,
-        model.n_bits,
-        n_threads,
-    )
+    queries, database = parts.queries, parts.database
+    codes = (model.transform(part.X) for part in (queries, database))
+    return hamming_histogram(*codes, queries.y, database.y, model.n_bits, n_threads)
 
 
 @contextlib.contextmanager

@@ -4,18 +4,22 @@ import itertools
 import json
 import subprocess
 import sys
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from sklearn.datasets import load_digits
 
+import baselines
 from baselines import METHODS, PUBLISHED_FAULTS
 from hmoh import HMOH
 from kernels import RBF, UnitLength
 from metrics import HammingHistogram, hamming_histogram
-from study import datasets, features, keep, profile, protocol, scores, training
+from study import datasets, features, keep, profile, protocol, scores, select, tables, training
+from study.measures import Missing, from_records
 
 ROOT = Path(__file__).parents[1]
 JOB = {"method": "LSH", "dataset": "mnist", "n_bits": 8, "seed": 0}
@@ -368,23 +372,27 @@ class Counter:
     """A class."""
 
     step = 1
+
+
+@derived("half")
+def _half(record):
+    return record["mAP"] / 2
 '''
+IMPORTS = {
+    "start.py": "import core\nfrom study import one\nfrom folder.method import Method\n",
+    "study/one.py": "from study.two import two\n",
+    "folder/method.py": "from .base import Base\n",
+}
+IMPORTED = [*IMPORTS, "core.py", "study/two.py", "folder/base.py"]
 
 
 @pytest.fixture
 def tree(tmp_path):
-    """Return a folder with the same modules as the project, each with a few lines of code."""
-    for pattern in [*keep.MODULES, "study/figures.py"]:
-        for path in ROOT.glob(pattern):
-            stub = tmp_path / path.relative_to(ROOT)
-            stub.parent.mkdir(parents=True, exist_ok=True)
-            stub.write_text(MODULE)
+    """Return a folder of modules with a few lines of code; some import others."""
+    for name in [*IMPORTED, "other.py", "folder/other.py"]:
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(MODULE + IMPORTS.get(name, ""))
     return tmp_path
-
-
-def modules_of(root):
-    """Return the paths of all modules that runs depend on."""
-    return [path for pattern in keep.MODULES for path in root.glob(pattern)]
 
 
 def test_a_damaged_record_is_named(runs, tmp_path):
@@ -399,45 +407,66 @@ def test_a_damaged_record_is_named(runs, tmp_path):
     assert len(runs) == 2
 
 
-def test_comments_docstrings_formatting_and_other_files_leave_kept_runs_valid(tree):
-    version = keep.code_version(tree)
-    (tree / "scratch.py").write_text("x = 1\n")
-    (tree / "study/figures.py").write_text("x = 1\n")
+def test_comments_docstrings_derived_metrics_and_other_files_leave_kept_runs_valid(tree):
+    version = keep.code_version(tree, "start.py")
+    for name in ("scratch.py", "other.py", "folder/other.py"):
+        (tree / name).write_text("x = 1\n")
     other = MODULE.replace("LIMIT = 1\n", "# Why.\nLIMIT = 1  # and where\n")
     other = other.replace("A module.", "Another text.\n\nOf three lines.")
     other = other.replace('    """Return 2 x."""\n', "").replace("A class.", "A kind of class.")
-    other = other.replace("return 2 * x", "\n    return (2  *  x)")
-    for path in modules_of(tree):
-        path.write_text(other)
-    assert keep.code_version(tree) == version
+    other = other.replace("return 2 * x", "\n    return (2  *  x)").replace("/ 2", "/ 3")
+    other += '\n\n@derived("new", lower_is_better=True)\ndef _new(record):\n    return 1\n'
+    for name in IMPORTED:
+        (tree / name).write_text(other + IMPORTS.get(name, ""))
+    assert keep.code_version(tree, "start.py") == version
 
 
-def test_a_changed_constant_in_any_module_makes_kept_runs_invalid(tree):
-    versions = {keep.code_version(tree)}
-    modules = modules_of(tree)
-    assert len(modules) >= 17
-    for path in modules:
-        for old, new in [
-            ("LIMIT = 1", "LIMIT = 2"),
-            ("2 * x", "3 * x"),
-            ("step = 1", "step = 1.0"),
-        ]:
-            path.write_text(MODULE.replace(old, new))
-            versions.add(keep.code_version(tree))
-    assert len(versions) == 1 + 3 * len(modules)
+def test_a_changed_constant_in_any_module_or_library_makes_kept_runs_invalid(tree, monkeypatch):
+    versions = {keep.code_version(tree, "start.py")}
+    changes = [("LIMIT = 1", "LIMIT = 2"), ("2 * x", "3 * x"), ("step = 1", "step = 1.0")]
+    for name in IMPORTED:
+        for old, new in changes:
+            (tree / name).write_text(MODULE.replace(old, new) + IMPORTS.get(name, ""))
+            versions.add(keep.code_version(tree, "start.py"))
+    assert len(versions) == 1 + 3 * len(IMPORTED)
+    for library in ("numpy", "numba", "scikit-learn"):
+        installed = keep.importlib.metadata.version
+        changed = lambda name, new=library, old=installed: f"{old(name)}{name == new}"  # noqa: E731
+        monkeypatch.setattr(keep.importlib.metadata, "version", changed)
+        versions.add(keep.code_version(tree, "start.py"))
+    assert len(versions) == 4 + 3 * len(IMPORTED)
 
 
-def test_all_modules_that_a_run_imports_are_listed():
-    names = [str(path.relative_to(ROOT))[:-3].replace("/", ".") for path in modules_of(ROOT)]
-    script = f"import sys, {', '.join(names).replace('.__init__', '')}\n"
+def test_all_modules_that_a_run_imports_count_and_no_other_method():
+    script = "import sys, study.training\n"
     script += "print(*(getattr(m, '__file__', None) for m in [*sys.modules.values()]), sep='\\n')"
     options = {"cwd": ROOT, "check": True, "capture_output": True, "text": True}
     printed = subprocess.run([sys.executable, "-c", script], **options).stdout
     files = {Path(line) for line in printed.splitlines()}
-    used = {file for file in files if file.parent in (ROOT, ROOT / "study", ROOT / "baselines")}
-    # study/__init__.py has only a docstring, and the profile belongs to the key.
-    others = {ROOT / "study/__init__.py", ROOT / "study/profile.py"}
-    assert used == {*modules_of(ROOT), *others}
+    used = {file for file in files if file.parent in (ROOT, ROOT / "study")}
+    found = keep.code_files(ROOT, "study/training.py")
+    others = {ROOT / name for name in ("study/__init__.py", "study/profile.py", "ridge.py")}
+    assert used == {*found, *others}
+    method = {*keep.code_files(ROOT, "study/training.py", "baselines/osh.py")} - {*found}
+    assert method == {ROOT / "baselines/osh.py", ROOT / "baselines/linear.py"}
+
+
+def test_a_new_method_or_colour_makes_no_run_invalid_and_new_settings_those_of_the_method(
+    runs, monkeypatch
+):
+    others = [JOB, JOB | {"method": "HMOH"}]
+    for job in others:
+        kept_run(job)
+    table = dict(METHODS) | {"new": replace(METHODS["LSH"], name="new")}
+    table["LSH"] = replace(METHODS["LSH"], style={"color": "red"})
+    monkeypatch.setattr(baselines, "METHODS", table)
+    for job in others:
+        kept_run(job)
+    assert len(runs) == 2
+    table["LSH"] = replace(METHODS["LSH"], settings={"warmup": 7})
+    for job in others:
+        kept_run(job)
+    assert [job["method"] for job in runs] == ["LSH", "HMOH", "LSH"]
 
 
 def key_of(**params):
@@ -492,7 +521,7 @@ def test_a_record_is_not_taken_for_another(runs, monkeypatch):
     ]
     for change in changes:
         kept_run(JOB | change)
-    monkeypatch.setattr(protocol, "_version", lambda: "the code has changed")
+    monkeypatch.setattr(protocol, "_version", lambda module: "the code has changed")
     kept_run(JOB)
     monkeypatch.setattr(profile, "PROFILE", "other")
     kept_run(JOB)
@@ -553,6 +582,70 @@ def test_a_sweep_goes_through_data_sets_lengths_variants_and_seeds(runs, in_this
         expected += itertools.product([name], [16, 8], ["plain", role], [0, 1])
     assert order == expected
     assert {(job["method"], job["split"]) for job in runs} == {("LSH", "unseen")}
+
+
+# ---- data of one's own ---------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def digits():
+    return load_digits(return_X_y=True)
+
+
+@pytest.mark.parametrize("n_queries", [None, 1000])
+def test_own_data_stand_under_their_own_name_beside_nothing_of_the_paper(
+    digits, n_queries, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(protocol, "RECORDS", tmp_path)
+    data = datasets.Dataset("digits", *digits, n_queries=n_queries)
+    records = protocol.run_all(
+        [{"method": m, "dataset": data, "n_bits": 32, "seed": s} for m in PAIR for s in (0, 1)], 1
+    )
+    assert {r["n_queries"] for r in records} == {n_queries or 170}
+    assert {(r["dataset"], r["role"], r["stand_in_for"]) for r in records} == {
+        ("digits", None, None)
+    }
+    shown = str(tables.table(records, "mAP")) + str(tables.table(records, "headline"))
+    assert "on digits" in shown and "(" not in shown and "STAND-IN" not in shown
+    for metric in ("mAP", "P@H2", "train_seconds"):
+        assert all(select.paper_value(record, metric) is None for record in records)
+    better = select.differences(records, "headline", *({"method": m} for m in PAIR))
+    assert (better > 0.2).all()
+    with pytest.raises(Missing, match="no records of mnist"):
+        from_records({"role": "mnist", "measure": {"is": "value"}}, records)
+
+
+PAIR = ("HMOH", "LSH")
+
+
+def test_own_data_are_run_in_other_processes_and_known_by_their_content(
+    digits, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(protocol, "BUILD", tmp_path)
+    monkeypatch.setattr(protocol, "RECORDS", tmp_path / "records")
+    X, y = (array[:400] for array in digits)
+    data = datasets.Dataset("a/b", X, y.astype(str))
+    jobs = [{"method": m, "dataset": data, "n_bits": 16, "seed": 0} for m in ("HCOH", "LSH")]
+    pooled = protocol.run_all(jobs, n_workers=2)
+    # The arrays for the processes are gone, the records are there.
+    assert [path.name for path in tmp_path.iterdir()] == ["records"]
+    kept = sorted(path.name for path in (tmp_path / "records").iterdir())
+    assert len(kept) == 2 and kept[0].startswith("HCOH-a_b-16-0-")
+    for job, record in zip(jobs, pooled, strict=True):
+        assert_same_run(record, training.run(**job))
+    changed = datasets.Dataset("a/b", np.where(X == 16, 15, X), y.astype(str))
+    protocol.run_all([jobs[0] | {"dataset": changed}], 1)
+    assert len(list((tmp_path / "records").iterdir())) == 3
+
+
+def test_unknown_names_are_refused_before_anything_runs(runs):
+    for case, message in [
+        ((["LSH", "HMOOH"], "mnist"), "no method 'HMOOH'; pass one of LSH, .* or add it to"),
+        ((["LSH"], np.eye(3)), "the data set is a ndarray; pass a name, or datasets.Dataset"),
+    ]:
+        with pytest.raises((ValueError, TypeError), match=message):
+            protocol.compare(*case, [8], [0])
+    assert runs == []
 
 
 @pytest.mark.slow
