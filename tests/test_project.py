@@ -27,10 +27,11 @@ from study import profile, protocol
 def modules_with_examples():
     """Return the names of all modules whose docstrings have examples."""
     names = []
-    for folder in ("", "baselines/", "study/", "tools/"):
+    for folder in ("", "baselines/", "study/", "tools/", "notebooks/", "notebooks/exercises/"):
         for path in sorted(ROOT.glob(f"{folder}*.py")):
-            if ">>> " in path.read_text():
-                name = f"{folder}{path.stem}".replace("/", ".")
+            # _book is for Sphinx, and needs its packages.
+            if ">>> " in path.read_text() and path.stem != "_book":
+                name = f"{folder.removeprefix('notebooks/')}{path.stem}".replace("/", ".")
                 names.append(name.removesuffix(".__init__"))
     return names
 

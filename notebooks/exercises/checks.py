@@ -103,9 +103,11 @@ def replaced(names: dict, **functions) -> Iterator[None]:
     ...     return x / 3
     >>> def quarter(x):
     ...     return half(half(x))
-    >>> with replaced(globals(), half=lambda x: x / 2):
-    ...     quarter(4)
-    1.0
+    >>> with replaced(globals(), half=lambda x: x / 2, other=abs):
+    ...     quarter(4), other(-1)
+    (1.0, 1)
+    >>> half(9), "other" in globals()
+    (3.0, False)
     """
     with ExitStack() as stack:
         for name, function in functions.items():
