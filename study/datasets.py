@@ -3,10 +3,7 @@
     python -m study.datasets               # list the data sets, and say how to get missing ones
     python -m study.datasets fetch NAME    # download the paper's cifar10, places205 or nuswide
 
->>> mnist = load("mnist")
->>> mnist.features.shape, mnist.labels.shape
-((70000, 784), (70000,))
->>> parts = split(mnist, seed=0)
+>>> parts = split(load("mnist"), seed=0)
 >>> len(parts.stream), len(parts.database), len(parts.queries)
 (20000, 69000, 1000)
 """
@@ -164,16 +161,12 @@ class Dataset:
     @property
     def classes(self) -> np.ndarray:
         """Return the classes: label values, or column numbers if rows may have several labels."""
-        if self.multi_label:
-            return np.arange(self.labels.shape[1])
-        return np.unique(self.labels)
+        return np.arange(self.labels.shape[1]) if self.multi_label else np.unique(self.labels)
 
     def __repr__(self) -> str:
         n, d = self.features.shape
-        text = f"{self.name!r}, {n} x {d} features, {len(self.classes)} classes"
-        if self.stand_in_for:
-            text += f", STAND-IN for {self.stand_in_for}"
-        return f"Dataset({text})"
+        what = f", STAND-IN for {self.stand_in_for}" if self.stand_in_for else ""
+        return f"Dataset({self.name!r}, {n} x {d} features, {len(self.classes)} classes{what})"
 
 
 def _default_queries(data: Dataset) -> int:
@@ -261,8 +254,7 @@ def small_part(data: Dataset) -> Dataset:
     if len(data.labels) <= 30_000:
         return data
     is_test = np.isin(np.arange(len(data.labels)), data.test_rows)
-    train = np.flatnonzero(~is_test)[:5000]
-    test = np.flatnonzero(is_test)[:1000]
+    train, test = np.flatnonzero(~is_test)[:5000], np.flatnonzero(is_test)[:1000]
     rows = np.concatenate([train, test])
     return _take(data, rows, test_rows=np.arange(len(train), len(rows)))
 
@@ -389,9 +381,8 @@ def _divide_classes(dataset: Dataset, rng: np.random.Generator) -> tuple[np.ndar
 
 def _has_any(dataset: Dataset, classes: np.ndarray) -> np.ndarray:
     """Mark the rows that have at least one of these labels."""
-    if dataset.multi_label:
-        return dataset.labels[:, classes].any(axis=1)
-    return np.isin(dataset.labels, classes)
+    labels = dataset.labels
+    return labels[:, classes].any(axis=1) if labels.ndim == 2 else np.isin(labels, classes)
 
 
 def _draw_queries(
@@ -441,9 +432,7 @@ def _first_of_each_class(dataset: Dataset, drawn: np.ndarray, each: int) -> np.n
     return by_class[places].ravel()
 
 
-def _hold_out(
-    dataset: Dataset, drawn: np.ndarray, each: int, rng: np.random.Generator
-) -> np.ndarray:
+def _hold_out(dataset: Dataset, drawn: np.ndarray, each: int, rng) -> np.ndarray:
     """Mark the rows of the groups that queries come from.
 
     Groups are taken in random order until every class has `each` of the drawn rows in them.
@@ -453,10 +442,8 @@ def _hold_out(
     counts = np.zeros((len(groups), len(classes)), np.int64)
     np.add.at(counts, (group[drawn], label), 1)
     order = rng.permutation(len(groups))
-    counts_so_far = counts[order].cumsum(axis=0)
-    too_few = (counts_so_far < each).any(axis=1)
-    n_held_out = too_few.sum() + 1
-    return np.isin(group, order[:n_held_out])
+    too_few = (counts[order].cumsum(axis=0) < each).any(axis=1)
+    return np.isin(group, order[: too_few.sum() + 1])
 
 
 def available() -> dict[str, str]:

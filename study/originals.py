@@ -6,6 +6,7 @@ If a reader fails, its error names the file; `read_original` adds what to do. sc
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import importlib.util
 import os
@@ -123,9 +124,11 @@ def fetch(name: str) -> Path:
     original, folder = ORIGINALS[name], folders()[0]
     target = folder / original.file
     note = _note(target)
-    if target.exists() and _noted(note) in (None, _sha256(target)):
-        print(f"{target} exists already; delete it to fetch it again.")
-        return target
+    if target.exists():
+        with contextlib.suppress(ValueError):
+            _checked_sha256(target, note)
+            print(f"{target} exists already; delete it to fetch it again.")
+            return target
 
     folder.mkdir(parents=True, exist_ok=True)
     failures = []
@@ -134,9 +137,8 @@ def fetch(name: str) -> Path:
         for url in original.addresses:
             try:
                 _download(url, path)
-                _check_note(path, note)
                 # The note comes first: a file without one could not be checked.
-                write_atomically(note, f"{_sha256(path)}\n")
+                write_atomically(note, f"{_checked_sha256(path, note)}\n")
                 os.replace(path, target)
                 return target
             # The errors of the network are OSErrors.
@@ -170,19 +172,17 @@ def _noted(note: Path) -> str | None:
     return note.read_text().strip() if note.exists() else None
 
 
-def _sha256(path: Path) -> str:
+def _checked_sha256(path: Path, note: Path) -> str:
+    """Return a file's sha256; raise a ValueError if another one is noted."""
     with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def _check_note(path: Path, note: Path) -> None:
-    """Raise a ValueError if there is a note, and the file is not the one that was noted."""
-    noted = _noted(note)
-    if noted is not None and (found := _sha256(path)) != noted:
+        found = hashlib.file_digest(file, "sha256").hexdigest()
+    if _noted(note) not in (None, found):
         raise ValueError(
             f"{path.name} is not the file that was first downloaded, because its sha256 differs: "
-            f"{note} has {noted}, the file now has {found}; if the change is right, delete the note"
+            f"{note} has {_noted(note)}, the file now has {found}; "
+            "if the change is right, delete the note"
         )
+    return found
 
 
 def fingerprint(path: Path) -> str:
@@ -217,7 +217,8 @@ def read_original(name: str, path: Path) -> tuple[np.ndarray, np.ndarray, np.nda
     multi_label = name == "nuswide"
     original = ORIGINALS[name]
     try:
-        _check_note(path, _note(path))
+        if _note(path).exists():
+            _checked_sha256(path, _note(path))
         arrays = read_mat(path, [*original.features, *original.labels])
         n_parts = len(original.features)
         parts = arrays[:n_parts]
@@ -305,13 +306,18 @@ class NoRoomError(OSError):
     """The temporary folder has no room for the content of a .mat file."""
 
 
+def _need(library: str, path: Path, version: str) -> None:
+    if importlib.util.find_spec(library) is None:
+        way = f"`pip install {library}` to read it"
+        raise ImportError(f"{path} is a .mat file of version {version}; {way}.")
+
+
 def _read_mat5(path: Path, names: Sequence[str]) -> dict[str, np.ndarray]:
     """Read variables with scipy, in another process, because damaged files can crash it.
 
     Of 3,000 small files that were damaged at random, 11 ended scipy 1.17 by a segmentation fault.
     """
-    if importlib.util.find_spec("scipy") is None:
-        raise ImportError(f"{path} is a .mat file of version 5; `pip install scipy` to read it.")
+    _need("scipy", path, "5")
     command = [sys.executable, "-c", READ_MAT5, path.resolve(), *names]
     with tempfile.TemporaryDirectory(prefix="hmoh-") as folder:
         options = {"cwd": folder, "capture_output": True, "timeout": SECONDS}
@@ -337,12 +343,9 @@ def _read_mat73(path: Path, names: Sequence[str]) -> dict[str, np.ndarray]:
 
     They are transposed back in blocks of rows, so that memory holds only one copy.
     """
-    try:
-        import h5py
-    except ImportError:
-        raise ImportError(
-            f"{path} is a .mat file of version 7.3; `pip install h5py` to read it."
-        ) from None
+    _need("h5py", path, "7.3")
+    import h5py
+
     found = {}
     with h5py.File(path, "r") as file:
         for name in names:
