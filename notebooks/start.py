@@ -35,5 +35,5 @@ def all_cores() -> None:
     from threadpoolctl import threadpool_limits
 
     for name in ONE_CORE:
-        del os.environ[name]
+        os.environ.pop(name, None)
     threadpool_limits(os.cpu_count())
