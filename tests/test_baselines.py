@@ -38,7 +38,6 @@ from baselines import (
 from baselines.linear import share_label
 from hmoh import HMOH, NotFittedError, hadamard
 from kernels import RBF, UnitLength
-from metrics import mean_average_precision
 from ridge import HadamardRidge
 from study.datasets import load, split
 from study.features import prepare
@@ -344,23 +343,6 @@ def test_single_labels_have_the_same_targets_as_published():
     X, y = stream()
     expected = HMOH(9, codebook="ordered", random_state=0).fit(X, y).weights_
     assert_array_equal(PublishedHMOH(9, random_state=0).fit(X, y).weights_, expected)
-
-
-MNIST = {"LSH": 0.260, "OKH": 0.310, "SketchHash": 0.354, "FROSH": 0.355, "AdaptHash": 0.315}
-MNIST |= {"OSH": 0.539, "MIHash": 0.784, "BSODH": 0.679, "HCOH": 0.753}
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(JIT_IS_OFF, reason="too slow without the JIT")
-@pytest.mark.parametrize("name", MNIST)
-def test_mnist_at_32_bits(name):
-    mnist = load("mnist")
-    X, y = mnist.features, mnist.labels
-    parts = split(mnist, seed=0)
-    model = METHODS[name]("mnist", 32, 0).fit(X[parts.stream], y[parts.stream])
-    codes = [model.transform(X[rows]) for rows in (parts.queries, parts.database)]
-    score = mean_average_precision(*codes, y[parts.queries], y[parts.database])
-    assert abs(score - MNIST[name]) < 0.02
 
 
 # ---- HCOH ----------------------------------------------------------------------------------------

@@ -166,6 +166,7 @@ def test_every_damaged_array_is_refused_or_leaves_a_model_that_works(
         ("form", [["U", 0], ["u", 4], ["i", 1], ["u", 1 << 60], "i0", 7]),
         ("classes", [{"a": 1}, [[0]], [0, 1, 2, 3.5, 4], "abcd", 7]),
         ("n_maps", [1, None]),
+        ("names", ["abcde", ["a"], [1, 2, 3, 4, 5]]),
         ("params", [[], {}, None]),
     ],
 )
@@ -305,6 +306,7 @@ def test_arrays_of_a_file_that_a_loop_could_not_use_are_refused(tmp_path):
     bad["model/steps"] = [np.array([steps]) for steps in (-1, -(2**63), 2**63 - 1)]
     bad["model/since"] = [np.full(8, step) for step in (-1, 1, 2**62)]
     bad["model/counts"] = [np.array([-1]), np.zeros(99, int)]
+    bad["model/labels"] = [np.array('["ape", 1]')]
     for name, values in bad.items():
         for value in values:
             write(tmp_path / "bad.npz", arrays | {name: value})

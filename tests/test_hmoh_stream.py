@@ -138,20 +138,6 @@ def test_a_map_is_fitted_on_exactly_the_first_samples_and_nothing_is_lost(
     assert model.n_seen_ == model.n_steps_ == 60
 
 
-@pytest.mark.parametrize("maps", [[], (), (Affine(5), Affine(10)), [Affine(5)]], ids=str)
-def test_maps_are_applied_in_turn(maps):
-    X, y = stream(integer=True)
-    Z = X
-    for part in maps:
-        Z = copy.deepcopy(part).fit(Z[:10]).transform(Z)
-    model = HMOH(8, maps, random_state=0).partial_fit(X, y)
-    expected = HMOH(8, random_state=0).partial_fit(Z, y)
-    assert_array_equal(model.weights_, expected.weights_)
-    assert_array_equal(model.transform(X), expected.transform(Z))
-    assert len(model.feature_map_) == len(maps)
-    assert expected.feature_map_ is None
-
-
 def test_until_the_longest_warm_up_is_in_nothing_can_be_encoded():
     X, y = stream(50)
     model = HMOH(8, [Affine(7), RBF(20), Affine(12)])

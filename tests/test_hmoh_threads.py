@@ -17,6 +17,7 @@ from helpers import (
     LOOK,
     ROOT,
     assert_same_state,
+    contents,
     needs_jit,
     stream,
 )
@@ -153,6 +154,7 @@ for weights in Parallel(2)([delayed(learn)(model)] * 3):
     (tmp_path / "pasted.py").write_text((ROOT / "hmoh.py").read_text() + script)
     env = os.environ | {"NUMBA_DISABLE_JIT": "1"}
     subprocess.run([sys.executable, "pasted.py"], cwd=tmp_path, env=env, check=True)
+    assert pickle.loads(pickle.dumps(hmoh._locks)) is not hmoh._locks
 
 
 # ---- readers beside a learner --------------------------------------------------------
@@ -184,6 +186,7 @@ READS = {
     "pickle": lambda model, X: seen_in_copy(pickle.loads(pickle.dumps(model))),
     "copy": lambda model, X: seen_in_copy(copy.copy(model)),
     "targets": lambda model, X: len(model.targets_),
+    "file": lambda model, X: pickle.dumps(contents(model)),
 }
 
 
@@ -245,15 +248,6 @@ def assert_reads_are_states(read, n_calls, n_reads, d=24, n_bits=24, **params):
 @pytest.mark.parametrize("params", [{"memory": 7}, {"ensemble": False}], ids=["memory", "last"])
 def test_a_reader_sees_the_states_between_calls_in_their_order(read, params):
     assert_reads_are_states(READS[read], 1000 * LOOK, 200 * LOOK, **params)
-
-
-@needs_jit
-def test_a_saved_file_is_a_state_between_calls(tmp_path):
-    def read(model, X):
-        model.save(tmp_path / "m.npz")
-        return seen_in_copy(HMOH.load(tmp_path / "m.npz"))
-
-    assert_reads_are_states(read, 300, 50)
 
 
 def test_a_reader_that_waits_while_fit_ends_does_not_miss_the_next_writer():

