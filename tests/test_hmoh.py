@@ -3,6 +3,7 @@
 import itertools
 
 import naive
+import numba
 import numpy as np
 import pytest
 import scipy.linalg
@@ -145,6 +146,41 @@ def test_every_average_agrees_with_naive_after_any_number_of_steps(memory, batch
         model.partial_fit(X[rows], y[rows])
         n = model.n_steps_ * batch_size
         assert_near(model.weights_, expected_weights(model, X[:n], y[:n]))
+
+
+@numba.njit
+def remembered(X, y, C, n, W, total, A):
+    """Run the perceptron in whole numbers; add up W, and let the average A of W forget."""
+    for i in range(len(X)):
+        rate = max(1 / (i + 1), 1 / n)
+        for k in range(C.shape[1]):
+            f = 0
+            for j in range(X.shape[1]):
+                f += X[i, j] * W[k, j]
+            for j in range(X.shape[1]):
+                if (f > 0) != (C[y[i], k] > 0):
+                    W[k, j] += C[y[i], k] * X[i, j]
+                total[k, j] += W[k, j]
+                A[k, j] += (W[k, j] - A[k, j]) * rate
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("memory", [None, 34_567])
+def test_averages_of_a_long_stream_are_exact(memory):
+    n = 5_000_000 if memory is None else 300_000
+    X, y = stream(n, 4, 6, integer=True)
+    X = 5 * X  # so that float32 could not count so far
+    model = HMOH(8, memory=memory, random_state=0)
+    feed(model, X, y, [777, 100_001], classes=np.arange(6))
+    _, C = target_rows(model, y)
+    W, total = np.zeros((2, 8, 4), np.int64)
+    A = np.zeros((8, 4))
+    remembered(X.astype(np.int64), y, C.astype(np.int64), memory or n, W, total, A)
+    if memory is None:
+        assert abs(total).max() > 2**24
+        assert_array_equal(model.weights_, (total / n).T.astype(np.float32))
+    else:
+        assert_near(model.weights_, A.T)
 
 
 @pytest.mark.parametrize("memory", [60, 61, 10**6, 2**63, 10**30])
