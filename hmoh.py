@@ -690,16 +690,16 @@ class OnlineHasher:
                 raise TypeError(f"feature_map {part!r} is not a map; pass one such as RBF().")
 
     def _settings(self) -> dict:
-        """Return what must not change while the model learns, in a form that == can compare."""
+        """Return what must not change while the model learns."""
         maps = _named_maps(self.feature_map).values()
         settings = self.get_params() | {"feature_map": [type(part) for part in maps]}
         settings.pop("n_threads", None)  # results do not depend on it
-        # NaN, as SimpleImputer has it, is not equal to itself.
-        return {k: "NaN" if isinstance(v, float) and v != v else v for k, v in settings.items()}
+        return settings
 
     def _check_unchanged(self, state: State) -> None:
         now = self._settings()
-        if now != state.settings:
+        # The second comparison is for NaN, as SimpleImputer has it: a copy is not equal to it.
+        if now != state.settings and repr(now) != repr(state.settings):
             change = f"were {state.settings} when learning began and are {now} now"
             raise ValueError(f"the parameters {change}; set them back, or start anew with fit.")
 
