@@ -299,8 +299,8 @@ class Calls(RuleBasedStateMachine):
 
 # Few examples of many cases: hypothesis alone would try neighbours of the same few cases.
 few = settings(max_examples=3, suppress_health_check=list(HealthCheck))
-LOOKS = {"HMOH": 50, "HadamardRidge": 15}
-SEEDS = [(name, seed) for name in METHODS for seed in range(LOOKS.get(name, 3) * LOOK)]
+LOOKS = {"HMOH": 50, "HadamardRidge": 12}
+SEEDS = [(name, seed) for name in METHODS for seed in range(LOOKS.get(name, 2) * LOOK)]
 
 
 @pytest.mark.filterwarnings("ignore:the mean makes up")
