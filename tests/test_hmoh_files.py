@@ -1,6 +1,7 @@
 """Files: learning continues exactly, damaged files are refused, and a fault leaves the old file."""
 
 import contextlib
+import copy
 import gc
 import json
 import os
@@ -516,3 +517,12 @@ def test_a_save_that_is_killed_leaves_the_old_or_the_new_model(tmp_path):
     # Both models were found. Some kills came in the middle of a file.
     n_models, n_cut = map(int, done.stdout.split())
     assert n_models == 2 and n_cut > 0
+
+
+@pytest.mark.parametrize("passed_on", [copy.deepcopy, lambda m: pickle.loads(pickle.dumps(m))])
+def test_a_model_that_has_seen_nothing_can_be_passed_on(passed_on):
+    model = HMOH(12, feature_map=[UnitLength(), RBF(5)], random_state=3)
+    other = passed_on(model)
+    assert repr(other) == repr(model) and other.feature_map is not model.feature_map
+    with pytest.raises(NotFittedError):
+        other.transform(np.eye(3))
