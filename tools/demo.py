@@ -17,8 +17,10 @@ from kernels import RBF, Concat, UnitLength
 from metrics import hamming_histogram, nearest
 from ridge import HadamardRidge
 from study import datasets, pictures
+from tools.draw import write_page
 
 N_BITS = 32
+N_DRAWN = 10_000  # images that the page searches, none of them streamed
 PAPER = 0.847  # mAP of HMOH on MNIST at 32 bits, as the paper prints it
 say = partial(print, flush=True)  # at once, also into a file
 
@@ -46,15 +48,18 @@ def main(
     stops: tuple[int, ...] = (1000, 5000, 20_000),
     n_anchors: int = 1000,
     picture: Path = Path("build/demo.png"),
+    page: Path = Path("build/draw.html"),
 ) -> None:
     """Run the demo. A test passes fewer images, stops and anchors."""
     mnist = datasets.load("mnist") if mnist is None else mnist
     X, y = mnist.features, mnist.labels
     stream, database, queries = datasets.split(mnist, seed=0)  # row numbers
 
-    def mean_ap(query_codes: np.ndarray, codes: np.ndarray) -> float:
-        histogram = hamming_histogram(query_codes, codes, y[queries], y[database])
-        return histogram.mean_average_precision()
+    on_page = slice(len(stream), len(stream) + N_DRAWN)  # of the database
+
+    def mean_ap(query_codes: np.ndarray, codes: np.ndarray, part: slice = slice(None)) -> float:
+        labels = y[queries], y[database[part]]
+        return hamming_histogram(query_codes, codes[part], *labels).mean_average_precision()
 
     say(f"MNIST: {len(database):,} images of digits to search, {len(queries):,} others as queries.")
     say("mAP (mean average precision) is 1 if every query finds all images of its digit first,")
@@ -64,13 +69,20 @@ def main(
     say(f"HMOH, the paper's method, learns {N_BITS}-bit codes from labelled images, one by one:")
     model = paper_model()
     start = 0
+    weights, says = [], []  # for the page
     for stop in stops:
         rows = stream[start:stop]
         model.partial_fit(X[rows], y[rows], classes=np.arange(10))
-        score = mean_ap(model.transform(X[queries]), model.transform(X[database]))
+        asked, codes = model.transform(X[queries]), model.transform(X[database])
+        score = mean_ap(asked, codes)
+        weights.append(model.weights_)
+        says.append(f"{stop:,} digits learned: mAP {mean_ap(asked, codes, on_page):.3f}")
         paper = f"  (the paper: {PAPER}, its mean of three runs)" if stop == stops[-1] else ""
         say(f"  {stop:6,} images streamed: mAP {score:.3f}{paper}")
         start = stop
+    images = database[on_page]
+    anchors = stream[: model.feature_map_.n_anchors]
+    write_page(page, model, y[anchors], weights, says, X[images], y[images])
     say()
 
     say(f"HadamardRidge, ours, uses the pixels and similarities to {n_anchors:,} typical images:")
@@ -97,6 +109,7 @@ def main(
     picture.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(picture)
     say(f"Ten queries and their nearest images: {picture}")
+    say(f"Draw a digit, and teach HMOH a symbol, in a browser: {page}")
 
 
 if __name__ == "__main__":
