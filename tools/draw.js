@@ -399,6 +399,8 @@ async function main() {
   $("clear").addEventListener("click", () => begin([]));
   $("pad").addEventListener("pointerdown", drawPoint);
   $("pad").addEventListener("pointermove", drawPoint);
+  // Else a swift stroke is a fling, and Chromium takes the next tap as the end of it.
+  $("pad").addEventListener("touchstart", (event) => event.preventDefault());
   $("stage").addEventListener("input", showAll);
   $("choices").addEventListener("input", showAll);
   $("reset").addEventListener("click", () => reset().then(showAll));
