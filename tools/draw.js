@@ -168,12 +168,12 @@ const EXAMPLES = [
   "24,18 42,18 58,17 74,15 66,34 58,52 52,72 48,90",
   "66,20 52,12 38,20 38,34 50,46 62,60 64,76 52,88 38,82 36,68 48,52 62,38 66,20",
   "68,26 56,14 40,18 34,34 42,46 56,44 67,30 68,20 66,44 62,66 58,90",
-].map((text) => text.split("; ").map((part) => part.split(" ").map((xy) => xy.split(",").map(Number))));
+].map((text) => JSON.parse(`[[[${text.replaceAll("; ", "]],[[").replaceAll(" ", "],[")}]]]`));
 
 // ---- the page: draw.py puts the numbers of a trained model into it -----------------------------
 
 const MEMORIES = [Infinity, 20, 1]; // of the three choices in draw.html
-let info, stages, live; // what draw.py says; the models of the slider; those taught, [replay][choice]
+let info, stages, live; // what draw.py says, models of the slider, taught ones [replay][choice]
 let pictures = []; // the images of the page, { label, pixels }
 let items = []; // what is searched: pictures, then taught drawings, with their features z
 let [strokes, drawing, label] = [[], null, null]; // what is drawn, and what it was taught as
@@ -271,10 +271,12 @@ function showDrawing() {
     `Next is ${model.labels[second.row]}: ${second.distance} differ.`;
   if (isTaught) {
     $("taught").textContent =
-      `Taught as ${name}: the perceptrons of ${popcount(model.corrected)} bits were wrong and were ` +
-      `corrected. The code is made by averages of perceptrons. ${popcount(differed)} of its bits ` +
-      `differed from the target of ${name}, now ${popcount(differs)} do. Its nearest target is ` +
-      `that of ${nearestName}.`;
+      `${popcount(model.corrected)} of the 32 perceptrons, one for each bit, were wrong about ` +
+      `this ${name} and were corrected. The code comes from their averages: ` +
+      `${popcount(differed)} bits differed from the target of ${name}, ` +
+      `now ${popcount(differs)} do. ` +
+      (code === model.before ? "No bit changed: compare the other averages below. " : "") +
+      "Draw the next one.";
   }
   $("goal").textContent = name;
   showBits("code", bitsOf(code), "Its code");
@@ -290,7 +292,7 @@ function showDrawing() {
   found.forEach(({ row, distance }, i) => {
     const [canvas, text] = $("found").children[i].children;
     paint(canvas, items[row].pixels);
-    text.textContent = `${items[row].label}: ${distance} bits`;
+    text.textContent = `${items[row].label}: ${distance} bit${distance === 1 ? "" : "s"}`;
   });
 }
 
@@ -316,7 +318,7 @@ function showAll() {
 function lesson(name) {
   const isFull = live[0][0].labels.length === BITS && !live[0][0].labels.includes(name);
   if (!drawing || !name || isFull) {
-    const need = isFull ? "All 32 columns of the matrix are taken: reset." : "Give it a name first.";
+    const need = isFull ? "All 32 targets are taken: reset." : "Give it a name first.";
     $("taught").textContent = drawing ? need : "Draw something first.";
     return;
   }
@@ -331,15 +333,15 @@ function lesson(name) {
   items.push({ label, pixels: drawing, z: features(drawing, stages[0]) });
   $("stage").max = stages.length; // first, because it bounds the value
   $("stage").value = stages.length;
-  offer("labels", live[0][0].labels, lesson);
+  offer("labels", live[0][0].labels, lesson, "a ");
   showAll();
 }
 
-/** Make a button for each name. */
-function offer(id, names, action) {
+/** Make a button for each name, with a word before it. */
+function offer(id, names, action, before = "") {
   const buttons = names.map((name) => {
     const button = document.createElement("button");
-    button.textContent = name;
+    button.textContent = before + name;
     button.addEventListener("click", () => action(name));
     return button;
   });
@@ -370,7 +372,7 @@ async function reset() {
   items.length = Math.min(items.length, pictures.length);
   $("stage").max = stages.length - 1;
   $("stage").value = stages.length - 1;
-  offer("labels", live[0][0].labels, lesson);
+  offer("labels", live[0][0].labels, lesson, "a ");
   begin([]);
 }
 

@@ -59,17 +59,10 @@ def write_page(
     images: np.ndarray,
     labels: np.ndarray,
 ) -> None:
-    """Write the page.
+    """Write the page that searches these images, (n, 784) from 0 to 1, by a model of the digits.
 
-    Parameters
-    ----------
-    path : Path
-    model : HMOH
-        After the stream, with the RBF map of the demo.
-    anchor_labels : (m,) labels of the anchors, the first images of the stream
-    weights : list of (m, n_bits) float32, the `weights_` of the model at each checkpoint
-    says : list of str, a sentence about each checkpoint
-    images, labels : (n, 784) pixels from 0 to 1 and (n,) labels of what the page searches
+    `weights` are its `weights_` at some checkpoints, of each of which `says` has a sentence, the
+    last one now. The anchors of its kernel are the first images of the stream.
     """
     numbers, W, anchors = exported(model, anchor_labels)
     info = {"model": numbers, "says": says, "labels": labels.astype(str).tolist()}
