@@ -16,7 +16,10 @@ NOTEBOOKS := $(sort $(wildcard notebooks/[0-9]*.ipynb)) notebooks/report.ipynb
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/make \1|\2/' | awk -F'|' '{ printf "%-24s%s\n", $$1, $$2 }'
 
-demo: .venv/notebooks.done ## stream MNIST and search it in half a minute; writes build/demo.png
+demo: .venv/notebooks.done ## stream MNIST and search it in half a minute; writes build/demo.png, and build/draw.html to draw on
+	@$(PY) -m tools.demo
+
+build/draw.html: tools/demo.py $(wildcard tools/draw.*) hmoh.py kernels.py | .venv/notebooks.done
 	@$(PY) -m tools.demo
 
 # A line is covered if a test runs it with the JIT off or on. Tests that interrupt are run without coverage: an interrupt
@@ -48,9 +51,9 @@ notebooks-update: .venv/all.done ## run all notebooks and keep their outputs in 
 	$(PY) -m tools.run_notebooks --update $(NOTEBOOKS)
 
 # A broken reference is a warning of Sphinx, and -W makes it an error.
-site: .venv/pages.done ## build/site/: the notebooks as they are, as pages to read without Jupyter
+site: .venv/pages.done build/draw.html ## build/site/: the notebooks as they are, as pages to read without Jupyter, and the one to draw on
 	.venv/bin/jupyter-book build notebooks --path-output build --all --quiet -W -n --keep-going > /dev/null
-	rm -rf build/site && mv build/_build/html build/site && rm -rf build/_build
+	rm -rf build/site && mv build/_build/html build/site && rm -rf build/_build && cp build/draw.html build/site
 	@echo "The pages are in build/site/index.html"
 
 bench: .venv/all.done ## measure speed side by side with plain numpy and scikit-learn
@@ -60,7 +63,7 @@ mutants: .venv/all.done .venv/mutants.done ## make the core wrong in 200 places,
 	$(PY) -m tools.mutants $(ARGS)
 
 .PHONY: student-zip
-student-zip: ## build/student.zip: the exercises, to unpack and work on without the clone
+student-zip: build/draw.html ## build/student.zip: the exercises and the page to draw on, to use without the clone
 	$(PYTHON) notebooks/exercises/generate.py --zip
 
 lab: .venv/all.done ## open the notebooks in JupyterLab

@@ -35,6 +35,8 @@ def with_page_links(text: str, folder: str = "") -> str:
         start = "" if match[1].startswith("#") else folder
         return f"]({page_link(start + match[1])})"
 
+    # `make site` puts this page beside the others; it is no source of the book.
+    text = text.replace('href="../build/draw.html"', 'href="draw.html"')
     return re.sub(r"\]\((?!\w+:)([^)\s]+)\)", moved, text)
 
 

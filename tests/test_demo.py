@@ -32,7 +32,8 @@ def few():
 @pytest.mark.slow
 def test_prints_a_line_for_each_step_and_writes_the_picture(few, tmp_path, capsys):
     picture = tmp_path / "build" / "demo.png"
-    demo.main(few, stops=(400, 1000), n_anchors=50, picture=picture)
+    page = tmp_path / "draw.html"
+    demo.main(few, stops=(400, 1000), n_anchors=50, picture=picture, page=page)
     plt.close("all")
     out, err = capsys.readouterr()
     assert err == ""
@@ -47,8 +48,15 @@ def test_prints_a_line_for_each_step_and_writes_the_picture(few, tmp_path, capsy
     assert f"mAP {last:.3f}  (the paper: 0.847" in out
     assert "4 bytes instead of 784" in out
     assert re.search(r"searching 2,900 images takes \d+\.\d\d ms", out)
-    assert out.splitlines()[-1].endswith(str(picture))
+    assert out.splitlines()[-2].endswith(str(picture))
     assert picture.read_bytes().startswith(b"\x89PNG")
+    assert out.splitlines()[-1].endswith(str(page))
+    # The page says what the model reached on its own images, beside the numbers printed here.
+    said = re.findall(
+        r"digits learned: mAP (0\.\d{3}) \((0\.\d{3}) in make demo\)", page.read_text()
+    )
+    assert [score for _, score in said] == [f"{first:.3f}", f"{last:.3f}"]
+    assert all(abs(float(own) - float(other)) < 0.05 for own, other in said)
 
 
 def test_the_papers_value_is_the_printed_one():

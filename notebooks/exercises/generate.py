@@ -60,7 +60,8 @@ With conda: `conda env create -f environment.yml`, `conda activate hmoh-exercise
 
 Open `notebooks/exercises/student/01_sylvester.ipynb`, and leave the notebooks in that folder.
 Where a text mentions other notebooks or the clone, it means the whole project. You can do all
-exercises without it.
+exercises without it. Open `draw.html` in a browser to draw a digit, see its code, and teach the
+model a symbol.
 """
 
 
@@ -264,6 +265,9 @@ def write_zip(path: Path) -> None:
             archive.write(file, f"hmoh-exercises/{file.relative_to(ROOT).as_posix()}")
         for name, text in texts.items():
             archive.writestr(f"hmoh-exercises/{name}", text)
+        page = ROOT / "build" / "draw.html"
+        if page.exists():  # `make student-zip` makes it first
+            archive.write(page, "hmoh-exercises/draw.html")
 
 
 def main(arguments: list[str]) -> None:
