@@ -256,10 +256,12 @@ class Calls(RuleBasedStateMachine):
     @precondition(lambda self: hasattr(self.model, "recoded"))
     @rule(n_bits=st.integers(2, 17), kind=st.sampled_from(KINDS))
     def recode(self, n_bits, kind):
+        params = {"n_bits": n_bits, "codebook": kind}
         try:
-            self.model = self.model.recoded(n_bits=n_bits, codebook=kind)
+            self.model = self.model.recoded(**params)
         except NotFittedError:
             return
+        self.params |= params
         self.is_known = False
 
     @rule()
