@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import inspect
 import itertools
 import json
 import os
@@ -23,6 +24,7 @@ from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
+from uuid import uuid4
 
 import numpy as np
 
@@ -80,12 +82,32 @@ def _opened(stored: _OnDisk) -> Dataset:
 # ---- many runs -----------------------------------------------------------------------
 
 
+def _maker(job: dict) -> Callable:
+    """Return the class of a job's method, or the function that stands for it in the table."""
+    method = method_of(job["method"], bool(job.get("published")))
+    return getattr(method, "make", method)
+
+
+def _file_of(maker: Callable) -> str | None:
+    """Return the project's file that defines a method; None if a script or notebook does."""
+    file = f"{maker.__module__.replace('.', '/')}.py"
+    return file if (ROOT / file).exists() else None
+
+
+def _version_of(maker: Callable) -> str:
+    """Return the version of the code that a run of a method depends on."""
+    file = _file_of(maker)
+    if file is not None:
+        return _version(file)
+    try:
+        return _version() + inspect.getsource(maker)
+    except (OSError, TypeError):  # code that cannot be read may be another one each time
+        return _version() + uuid4().hex
+
+
 @cache
-def _version(module: str) -> str:
-    """Return the version of the code of a run, and of the module that has the method's class."""
-    of_method = f"{module.replace('.', '/')}.py"
-    starts = [of_method] if (ROOT / of_method).exists() else []
-    return code_version(ROOT, "study/training.py", *starts)
+def _version(*files: str) -> str:
+    return code_version(ROOT, "study/training.py", *files)
 
 
 def _place(job: dict, fingerprint: str) -> tuple[dict, Path]:
@@ -102,8 +124,7 @@ def _place(job: dict, fingerprint: str) -> tuple[dict, Path]:
     plainly = arguments | {"dataset": data.name}
     case = (job["method"], data.role, "published" in arguments)
     settings = json.dumps(plain_values(settings_of(*case)), sort_keys=True)
-    method = method_of(job["method"], "published" in arguments)
-    version = _version(getattr(method, "make", method).__module__)
+    version = _version_of(_maker(arguments))
     key = run_key(plainly, profile.PROFILE, fingerprint, settings, version)
     name = "{method}-{dataset}-{n_bits}-{seed}".format(**plainly)
     path = RECORDS / f"{re.sub('[^A-Za-z0-9_.-]+', '_', name)}-{key}.json"
@@ -134,7 +155,8 @@ def run_all(jobs: Iterable[dict], n_workers: int | None = None) -> list[dict]:
     """Return the records of many runs, in order; finished ones are read from build/records.
 
     A kept record is used while the code, the libraries, the data and the arguments are the same.
-    The code of a feature map of your own does not count: only its name and its parameters do.
+    The code of a feature map of your own does not count: only its name and its parameters do. A
+    method that a script or notebook defines runs in this process, because others do not know it.
 
     Parameters
     ----------
@@ -150,6 +172,8 @@ def run_all(jobs: Iterable[dict], n_workers: int | None = None) -> list[dict]:
     places = [_place(job, fingerprints[job["dataset"]]) for job in jobs]
     if n_workers is None:
         n_workers = by_profile(os.cpu_count(), 1)
+    if any(_file_of(_maker(job)) is None for job in jobs):
+        n_workers = 1
     n_workers = min(n_workers, sum(not path.exists() for _, path in places))
     text = ", ".join(dict.fromkeys(data_of(data).name for data in sets))
     with contextlib.ExitStack() as stack:

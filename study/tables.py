@@ -247,9 +247,12 @@ def _html_cell(text: str, tag: str) -> str:
 # ---- tables of records ---------------------------------------------------------------
 
 
-def _check_records(records: list[dict]) -> None:
+def _check_records(records: list[dict], metric: str) -> None:
     if not records:
         raise ValueError("there are no records; pass records of protocol.compare or run_all.")
+    if not any(metric_of(record, metric) in record for record in records):
+        known = ", ".join(name for name in METRICS if name in records[0])
+        raise ValueError(f"no record has {metric!r}; pass one of {known}, or another field.")
 
 
 def _marks(cells: dict[tuple, tuple[float, float]], metric: str) -> dict[tuple, str]:
@@ -277,7 +280,7 @@ def table(records: list[dict], metric: str, column: str = "n_bits") -> Table:
     column : str
         The entry of the records that the columns stand for, such as "dataset".
     """
-    _check_records(records)
+    _check_records(records, metric)
     cells = summary(records, metric, column)
     marks = _marks(cells, metric)
     printed = {}

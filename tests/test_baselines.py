@@ -527,3 +527,9 @@ def test_bsodh_only_stores_its_first_batch():
     model = make("BSODH", batch=20).partial_fit(X[:39], y[:39])
     assert_allclose(model.weights_, hyperplanes(6), rtol=1e-6)
     assert not np.allclose(model.partial_fit(X[39:], y[39:]).weights_, hyperplanes(6))
+
+
+def test_no_method_of_the_table_is_left_out_here():
+    assert {method.make for method in METHODS.values()} <= {make for make, _ in SMALL.values()} | {
+        PublishedHMOH
+    }

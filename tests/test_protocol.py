@@ -14,7 +14,7 @@ import pytest
 from sklearn.datasets import load_digits
 
 import baselines
-from baselines import METHODS, PUBLISHED_FAULTS
+from baselines import LSH, METHODS, PUBLISHED_FAULTS, Method
 from hmoh import HMOH
 from kernels import RBF, UnitLength
 from metrics import HammingHistogram, hamming_histogram
@@ -521,7 +521,7 @@ def test_a_record_is_not_taken_for_another(runs, monkeypatch):
     ]
     for change in changes:
         kept_run(JOB | change)
-    monkeypatch.setattr(protocol, "_version", lambda module: "the code has changed")
+    monkeypatch.setattr(protocol, "_version", lambda *files: "the code has changed")
     kept_run(JOB)
     monkeypatch.setattr(profile, "PROFILE", "other")
     kept_run(JOB)
@@ -665,3 +665,35 @@ def test_one_command_makes_the_tables():
     paper = json.loads((ROOT / "data" / "paper_results.json").read_text())["results"]
     expected = paper["mnist"]["HMOH"]["mAP"]["8"]
     assert f"({expected:.3f})" in printed
+
+
+class _Own(LSH):
+    """A method that no module of the project defines."""
+
+
+class _Changed(LSH):
+    """The same method after an edit."""
+
+    _least_warmup = 2
+
+
+def test_the_code_of_a_method_that_a_script_defines_is_part_of_the_key(monkeypatch):
+    def place(method):
+        entry = Method("Own", method, "later", {}, "no program")
+        monkeypatch.setitem(METHODS, "Own", entry)
+        return protocol._place(JOB | {"method": "Own"}, "data")[1]
+
+    assert place(_Own) == place(_Own) != place(_Changed)
+    names = {"LSH": LSH, "__name__": "__main__"}
+    exec("class Typed(LSH):\n    pass", names)
+    # Its source cannot be read, so it may be another one each time.
+    assert place(names["Typed"]) != place(names["Typed"])
+
+
+def test_a_method_that_a_script_defines_runs_in_its_process(monkeypatch, tmp_path):
+    monkeypatch.setattr(protocol, "RECORDS", tmp_path)
+    monkeypatch.setitem(METHODS, "Own", Method("Own", _Own, "later", {}, "no program"))
+    rng = np.random.default_rng(0)
+    data = datasets.Dataset("own", rng.normal(size=(300, 8)), rng.integers(3, size=300))
+    jobs = [{"method": "Own", "dataset": data, "n_bits": 8, "seed": seed} for seed in (0, 1)]
+    assert [run["method"] for run in protocol.run_all(jobs, n_workers=2)] == ["Own", "Own"]

@@ -123,3 +123,8 @@ def test_the_report_of_a_stand_in_is_printed(capsys):
     assert tables.load_data("nuswide").stand_in_for == "nuswide"
     said = capsys.readouterr()
     assert "STAND-IN" in said.out and not said.err
+
+
+def test_an_unknown_metric_is_refused_with_those_there_are():
+    with pytest.raises(ValueError, match=r"'P@7'; pass one of mAP"):
+        tables.table(records({("HMOH", 8): [0.7]}), "P@7")
