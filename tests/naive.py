@@ -88,6 +88,86 @@ def select(Q, D, first_row, k, distance_, counts, keys):
         keys[q, :k] = found[:k]
 
 
+def collect(Q, D, first_row, radius, distance_, places, indices):
+    """Write the row of every item within the radius to the next place of its distance.
+
+    Without indices, the places only count.
+    """
+    for q in range(len(Q)):
+        rows = as_rows(D, Q[q])
+        for j in range(len(rows)):
+            d = distance(Q[q], rows, j)
+            if d <= radius:
+                if len(indices):
+                    indices[places[q, d]] = first_row + j
+                places[q, d] += 1
+
+
+def signed_sum(values, byte):
+    """Return the sum of up to 8 values with the bits of a byte as signs, from the lowest on."""
+    total = 0.0
+    for i, value in enumerate(values):
+        total += float(value) if int(byte) >> i & 1 else -float(value)
+    return total
+
+
+def value_score(values, code):
+    """Return the score of a packed code for a float query: byte by byte, in order."""
+    total = 0.0
+    for t, byte in enumerate(code):
+        total += signed_sum(values[8 * t : 8 * t + 8], byte)
+    return total
+
+
+def sum_bytes(v, sums):
+    """Write the score of every byte at every place."""
+    for t, byte in product(range(len(v) // 8), range(256)):
+        sums[t, byte] = signed_sum(v[8 * t : 8 * t + 8], byte)
+
+
+def score(sums, D, j):
+    """Return the sum over the bytes of item j, in order."""
+    total = 0.0
+    for t, byte in enumerate(D[:, j].ravel()):
+        total += float(sums[t, byte])
+    return total
+
+
+def score_all(v, D, sums, out):
+    """Write the scores of all items."""
+    for j in range(len(out)):
+        out[j] = value_score(v, D[:, j].ravel()[: len(v) // 8])
+
+
+def estimate(x, planes, D, first, out):
+    """Write the sum of the rounded values of the bits in which items differ from the query."""
+    for j in range(len(out)):
+        out[j] = sum(
+            popcount((int(x[k]) ^ int(D[k, first + j])) & int(digit)) << p
+            for p, digits in enumerate(planes)
+            for k, digit in enumerate(digits)
+        )
+
+
+def keep_best(scores, rows, k):
+    """Move the k best in order to the front, and return the lowest score among them."""
+    best = sorted(sorted(range(len(scores)), key=lambda i: -scores[i])[:k])
+    scores[:k], rows[:k] = scores[best], rows[best]
+    return min(scores[:k])
+
+
+def select_by_value(v, Q, planes, bounds, D, first_row, k, estimate_, sums, scores, rows):
+    """Keep the k best of those found so far and all items of D, in database order."""
+    for q in range(len(Q)):
+        new = np.empty(D.shape[1])
+        D_bytes = D.view(np.uint8).reshape(*D.shape, D.itemsize)
+        score_all(v[q], D_bytes, sums, new)
+        all_scores = np.concatenate([scores[q, :k], new])
+        all_rows = np.concatenate([rows[q, :k], first_row + np.arange(len(new))])
+        keep_best(all_scores, all_rows, k)
+        scores[q, :k], rows[q, :k] = all_scores[:k], all_rows[:k]
+
+
 # ---- metrics.py: definitions ---------------------------------------------------------
 # For one query at a time, in exact fractions: `distances` and `relevances` (0/1) of all
 # items in database order.

@@ -5,7 +5,7 @@ import pytest
 
 from hmoh import HMOH
 from kernels import RBF, UnitLength
-from metrics import mean_average_precision
+from metrics import mean_average_precision, nearest_by_value
 from tools import bench
 
 
@@ -66,6 +66,16 @@ def test_the_numpy_loop_gives_the_exact_map_where_no_items_tie():
     loop = bench.numpy_map(signs[query], signs, labels[query], labels)
     exact = mean_average_precision(codes[query], codes, labels[query], labels)
     assert loop == pytest.approx(exact)
+
+
+def test_the_product_over_tiles_finds_what_float_queries_find():
+    rng = np.random.default_rng(0)
+    codes = rng.integers(256, size=(5000, 4), dtype=np.uint8)
+    values = rng.normal(size=(6, 32)).astype(np.float32)
+    scores, rows = bench.product_search(values, codes, 20)
+    expected = nearest_by_value(values, codes, 20)
+    np.testing.assert_allclose(scores, expected[0], rtol=1e-5)
+    assert (rows == expected[1]).mean() > 0.95
 
 
 def test_the_shortest_time_of_each_call_counts(monkeypatch):

@@ -7,7 +7,8 @@ import pytest
 import metrics
 
 # The forms of codes for few queries, and for many with up to 128 bits and with more.
-LAYOUTS = [("few", n_bits) for n_bits in (1, 12, 64, 128, 136, 256, 320)]
+LAYOUTS = [("rows", n_bits) for n_bits in (12, 136, 320)]
+LAYOUTS += [("known", n_bits) for n_bits in (1, 12, 64, 128, 256)]
 LAYOUTS += [("bytes", n_bits) for n_bits in (1, 12, 128)]
 LAYOUTS += [("words", n_bits) for n_bits in (136, 320)]
 
@@ -33,10 +34,11 @@ def as_layout(which, queries, codes):
     multiple of four.
     """
     n_bytes = codes.shape[1]
-    if which == "few":
+    if which in ("rows", "known"):
         words = next(f"u{size}" for size in (8, 4, 1) if n_bytes % size == 0)
         Q, D = queries.view(words), codes.view(words)
-        return (tuple(map(tuple, Q)), D.ravel()) if D.shape[1] in (1, 2, 4) else (Q, D)
+        is_known = which == "known" and D.shape[1] <= 4
+        return (tuple(map(tuple, Q)), D.ravel()) if is_known else (Q, D)
     word = np.dtype("u1" if which == "bytes" else "u8")
     padding = (0, 0), (0, -n_bytes % (4 * word.itemsize))
     Q, D = (np.pad(rows, padding).view(word) for rows in (queries, codes))
@@ -79,6 +81,11 @@ def loop_arguments(n_bits, which):
     some = rng.integers(0, 4, 9) << metrics.ROW_BITS
     some += np.arange(9)
     scratch = distance, np.zeros(n_bits + 2, np.int64)
+    radius = n_bits // 2
+    found = naive.as_rows(D, Q[0])
+    hits = [[naive.distance(x, found, j) for j in range(m)] for x in Q]
+    hits = np.array([np.bincount(row, minlength=radius + 1)[: radius + 1] for row in hits])
+    places = (hits.cumsum() - hits.ravel()).reshape(hits.shape)
     return {
         "distance": (Q[0], naive.as_rows(D, Q[0]), 3),
         "distances": (Q[0], D, 3, np.zeros(20, distance.dtype)),
@@ -92,6 +99,8 @@ def loop_arguments(n_bits, which):
         "lowest": (rng.integers(3, 200, 20).astype(distance.dtype),),
         "keep_nearest": (some, 5, np.zeros(5, np.int64)),
         "keep_nearest of all": (some, 9, np.zeros(5, np.int64)),
+        "collect": (Q, D, 200, radius, distance, places, np.zeros(hits.sum(), np.int64)),
+        "collect none": (Q, D, 0, -1, distance, places, np.zeros(0, np.int64)),
         "select": (Q, D, 200, k, *scratch, keys),
         "select the first": (Q, D, 0, k, *scratch, none),
         "select more than there are": (Q, D, 0, 40, *scratch, none_of_40),
@@ -99,12 +108,13 @@ def loop_arguments(n_bits, which):
 
 
 @pytest.mark.parametrize("which, n_bits", LAYOUTS)
-@pytest.mark.parametrize("name", loop_arguments(8, "few"))
+@pytest.mark.parametrize("name", loop_arguments(8, "rows"))
 def test_loops_agree_with_naive(name, which, n_bits):
     ours, theirs = (loop_arguments(n_bits, which)[name] for _ in range(2))
     loop = name.split()[0]
     assert getattr(metrics, "_" + loop)(*ours) == getattr(naive, loop)(*theirs)
     scratch = {"count": (-2, -3), "keep_nearest": (-1, -3), "select": (-1, -2, -3)}
+    scratch["collect"] = (-3,)
     for i, (a, b) in enumerate(zip(ours, theirs, strict=True)):
         if i - len(ours) not in scratch.get(loop, ()):
             np.testing.assert_array_equal(a, b)
@@ -131,7 +141,7 @@ def test_two_queries_are_counted_together_where_items_outnumber_the_cells():
 
 
 @pytest.mark.parametrize("tile", [10, 500])
-@pytest.mark.parametrize("which", ["few", "bytes"])
+@pytest.mark.parametrize("which", ["rows", "known", "bytes"])
 def test_select_passes_over_items_and_makes_room_when_its_keys_are_full(which, tile):
     """Items come nearer until there are too many keys; the last ones are no candidates."""
     n_bits, k = 128, 2
@@ -189,3 +199,84 @@ def test_rows_that_differ_in_their_highest_bits_do_not_share_a_place():
         metrics._merge(row, slots, np.uint64(64 - 9), *scratch)
         places.add(slots.argmax())
     assert len(places) > 128
+
+
+# ---- float queries -------------------------------------------------------------------
+
+
+def value_arguments(n_bits, word, k=3, kind="normal"):
+    """Return arguments of the loops for float queries: values, codes (w, m), and the rest."""
+    rng = np.random.default_rng([n_bits, k])
+    n, m, width = 3, 70, -(-n_bits // 8)
+    v = np.zeros((n, 8 * width), np.float32)
+    v[:, :n_bits] = rng.normal(size=(n, n_bits))
+    if kind == "whole":  # many scores are equal
+        v = np.sign(v)
+    if kind == "zero":
+        v *= 0
+    signs = np.packbits(v > 0, axis=1, bitorder="little")
+    codes = np.concatenate([make_codes(rng, m - 4, 8 * width), signs[:1].repeat(4, axis=0)])
+    planes, bounds = metrics._rounded(v)
+    padding = (0, 0), (0, -width % np.dtype(word).itemsize)
+    Q, planes, D = (np.pad(rows, padding).view(word) for rows in (signs, planes, codes))
+    planes = planes.reshape(n, metrics.PLANES, -1)
+    return v, Q, planes, bounds, D.T.copy(), codes
+
+
+@pytest.mark.parametrize("word", ["u1", "u4", "u8"])
+@pytest.mark.parametrize("n_bits", [1, 12, 64, 136, 320])
+def test_scores_and_estimates_agree_with_naive(n_bits, word):
+    v, Q, planes, bounds, D, codes = value_arguments(n_bits, word)
+    ours, theirs = np.zeros((2, Q.itemsize * Q.shape[1], 256))
+    metrics._sum_bytes(v[0], ours)
+    naive.sum_bytes(v[0], theirs)
+    np.testing.assert_array_equal(ours, theirs)
+    scores = [naive.value_score(v[0], code) for code in codes]
+    D_bytes = D.view(np.uint8).reshape(*D.shape, D.itemsize)
+    assert [metrics._score(ours, D_bytes, j) for j in range(len(codes))] == scores
+    assert [naive.score(ours, D_bytes, j) for j in range(len(codes))] == scores
+    for loop in (metrics._score_all, naive.score_all):
+        out = np.empty(len(codes))
+        loop(v[0], D_bytes, ours, out)
+        assert out.tolist() == scores
+    most = 8 * codes.shape[1] * (2**metrics.PLANES - 1)
+    ours, theirs = np.zeros((2, 60), np.min_scalar_type(most))
+    metrics._estimate(Q[0], planes[0], D, 3, ours)
+    naive.estimate(Q[0], planes[0], D, 3, theirs)
+    np.testing.assert_array_equal(ours, theirs)
+    # What an estimate promises of the score.
+    top, unit, slack, excess = bounds[0]
+    costs = (top - np.array(scores[3:63])) / 2
+    assert (costs >= unit * ours - slack).all() and (costs <= unit * ours + excess).all()
+    assert top == max(scores)
+
+
+@pytest.mark.parametrize("kind", ["normal", "whole", "zero"])
+@pytest.mark.parametrize("k", [1, 3, 70, 100])
+@pytest.mark.parametrize("n_bits, word", [(8, "u1"), (12, "u8"), (64, "u8"), (136, "u1")])
+@pytest.mark.parametrize("tile", [10, 500])
+def test_select_by_value_agrees_with_naive(n_bits, word, k, kind, tile):
+    *parts, D, codes = value_arguments(n_bits, word, k, kind)
+    most = 8 * codes.shape[1] * (2**metrics.PLANES - 1)
+    results = []
+    for loop in (metrics._select_by_value, naive.select_by_value):
+        scores = np.full((3, k + metrics.CHUNK + 5), -np.inf)
+        rows = np.full(scores.shape, -1)
+        estimate = np.empty(tile, np.min_scalar_type(most))
+        for first in (0, 1000):  # the second time, none is better
+            sums = np.zeros((D.itemsize * len(D), 256))
+            loop(*parts, D, first, k, estimate, sums, scores, rows)
+        results.append((scores[:, :k].copy(), rows[:, :k].copy()))
+    for a, b in zip(*results, strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+def test_keep_best_keeps_the_first_of_equal_scores():
+    rng = np.random.default_rng(0)
+    for k in (1, 4, 9, 30):
+        scores = rng.integers(0, 4, 30).astype(float)
+        scores[:3] = -np.inf
+        ours, theirs = ((scores.copy(), np.arange(30)) for _ in range(2))
+        assert metrics._keep_best(*ours, k) == naive.keep_best(*theirs, k)
+        for a, b in zip(ours, theirs, strict=True):
+            np.testing.assert_array_equal(a[:k], b[:k])

@@ -114,6 +114,112 @@ def test_targets_are_those_of_hmoh():
         assert plain(ours.label_set_targets_) == plain(theirs.label_set_targets_)
 
 
+# ---- class scores --------------------------------------------------------------------
+
+
+def one_hot(model, y):
+    if y.ndim == 2:
+        return y.astype(np.float64)
+    return (y[:, None] == model.classes_).astype(np.float64)
+
+
+def one_hot_ridge(Z, T, a=1.0, ridge=1e-3):
+    """Return the weights of a weighted ridge regression, solved as least squares by numpy."""
+    a = np.broadcast_to(a, len(Z)).astype(np.float64)
+    Z = Z.astype(np.float64)
+    penalty = ridge * (a[:, None] * Z**2).sum() / Z.shape[1]
+    rows = np.concatenate([np.sqrt(a)[:, None] * Z, np.sqrt(penalty) * np.eye(Z.shape[1])])
+    targets = np.concatenate([np.sqrt(a)[:, None] * T, np.zeros((Z.shape[1], T.shape[1]))])
+    return np.linalg.lstsq(rows, targets, rcond=None)[0]
+
+
+@pytest.mark.parametrize("maps", [None, [UnitLength(), RBF(12)]])
+@pytest.mark.parametrize("multi", [False, True])
+def test_class_scores_are_a_one_hot_ridge_regression(multi, maps, block_of_16):
+    X, y = either_stream(multi)
+    model = HadamardRidge(9, feature_map=maps, warmup=20, random_state=0)
+    for start, stop in itertools.pairwise([0, 20, 33, 60]):  # the rest of a block waits
+        model.partial_fit(X[start:stop], y[start:stop])
+        n = model.n_learned_
+        Z = X
+        for part in model.feature_map_ if maps else []:
+            Z = part.transform(Z)
+        expected = Z @ one_hot_ridge(Z[:n], one_hot(model, y[:n]))
+        scores = model.class_scores(X)
+        assert scores.dtype == np.float32 and scores.shape == (60, len(model.classes_))
+        assert_allclose(scores, expected, atol=2e-5)
+
+
+@pytest.mark.parametrize("multi", [False, True])
+def test_class_scores_follow_weights_merges_files_and_other_codes(multi, tmp_path):
+    X, y = either_stream(multi, n=200)
+    a = np.random.default_rng(0).integers(0, 4, 200).astype(float)
+    known = None if multi else np.unique(y)
+    first = HadamardRidge(9, random_state=0)
+    first.partial_fit(X[:90], y[:90], classes=known, sample_weight=a[:90]).close()
+    second = first.blank().partial_fit(X[90:], y[90:], sample_weight=a[90:])
+    second.class_scores(X)  # a solution that the merged model must not keep
+    first.class_scores(X)
+    first.merge(second)
+    expected = X @ one_hot_ridge(X, one_hot(first, y), a)
+    assert_allclose(first.class_scores(X), expected, atol=2e-5)
+    first.save(tmp_path / "model.npz")
+    loaded = HadamardRidge.load(tmp_path / "model.npz")
+    assert_array_equal(loaded.class_scores(X), first.class_scores(X), strict=True)
+    assert_array_equal(loaded.classes_, first.classes_, strict=True)
+    # The code length does not matter.
+    assert_array_equal(first.recoded(n_bits=33).class_scores(X), first.class_scores(X))
+    stronger = X @ one_hot_ridge(X, one_hot(first, y), a, ridge=0.5)
+    assert_allclose(first.recoded(ridge=0.5).class_scores(X), stronger, atol=2e-5)
+
+
+@pytest.mark.parametrize("multi", [False, True])
+def test_class_scores_of_balanced_classes_and_of_a_memory(multi, block_of_16):
+    X, y = either_stream(multi)
+    model = HadamardRidge(9, class_weight="balanced", random_state=0).fit(X, y)
+    labels = y if multi else np.searchsorted(model.classes_, y)
+    counts, weights = np.zeros(len(model.classes_)), []
+    for row in labels:
+        own = np.flatnonzero(row) if multi else [row]
+        counts[own] += 1
+        balance = counts.sum() / np.count_nonzero(counts) / counts[own]
+        weights.append(np.minimum(10, balance).mean())
+    expected = X @ one_hot_ridge(X, one_hot(model, y), np.array(weights))
+    assert_allclose(model.class_scores(X), expected, atol=2e-5)
+    model = HadamardRidge(9, memory=20, random_state=0).fit(X, y)
+    ages = 60 - np.maximum(np.arange(1, 61), 20)
+    expected = X @ one_hot_ridge(X, one_hot(model, y), (1 - 1 / 20.0) ** ages)
+    assert_allclose(model.class_scores(X), expected, atol=2e-5)
+
+
+def test_classes_are_the_labels_in_the_order_of_the_columns():
+    X, y = stream(400, n_labels=4)
+    model = HadamardRidge(16, random_state=0).partial_fit(X[:50], STRINGS[y[:50] % 3])
+    model.close()
+    assert sorted(model.classes_) == sorted(STRINGS[:3].tolist())
+    model.partial_fit(X[50:], STRINGS[y[50:]]).close()
+    assert model.classes_[3] == STRINGS[3] and list(model.targets_) == model.classes_.tolist()
+    likely = model.classes_[model.class_scores(X).argmax(axis=1)]
+    assert (likely == STRINGS[y]).mean() > 0.6
+    # A label that was announced and has not come yet scores 0.
+    waiting = HadamardRidge(16, random_state=0)
+    waiting.partial_fit(X[:50], y[:50] % 3, classes=[0, 1, 2, 3])
+    scores = waiting.class_scores(X[:5])
+    assert waiting.classes_.tolist() == [0, 1, 2, 3] and not scores[:, 3].any()
+
+
+def test_class_scores_of_a_model_that_has_learned_nothing_are_refused():
+    X, y = stream()
+    with pytest.raises(NotFittedError):
+        HadamardRidge().class_scores(X)
+    model = HadamardRidge(random_state=0).fit(X, y)
+    with pytest.raises(NotFittedError) as caught:
+        model.blank().class_scores(X)
+    assert_helpful(caught.value, "no sample", "pass")
+    with pytest.raises(ValueError):
+        model.class_scores(X[:, :3])
+
+
 # ---- blocks --------------------------------------------------------------------------
 
 

@@ -24,7 +24,7 @@ import numpy as np
 import kernels
 from hmoh import HMOH
 from kernels import RBF, UnitLength
-from metrics import hamming_histogram, nearest
+from metrics import hamming_histogram, nearest, nearest_by_value, within
 from study import datasets
 
 __all__ = [
@@ -33,6 +33,7 @@ __all__ = [
     "numpy_map",
     "numpy_perceptron",
     "numpy_update",
+    "product_search",
     "shortest",
     "sklearn_perceptron",
 ]
@@ -402,14 +403,19 @@ def pair_times(
 
 def binary_index(codes: np.ndarray):
     """Return an exact FAISS index of the codes, which searches by one thread."""
+    index = quiet_faiss().IndexBinaryFlat(8 * codes.shape[1])
+    index.add(codes)
+    return index
+
+
+def quiet_faiss():
+    """Return the module of FAISS, set to one thread."""
     with warnings.catch_warnings():
         # Its wrapper uses what Python 3.12 deprecates.
         warnings.simplefilter("ignore", DeprecationWarning)
         import faiss
     faiss.omp_set_num_threads(1)
-    index = faiss.IndexBinaryFlat(8 * codes.shape[1])
-    index.add(codes)
-    return index
+    return faiss
 
 
 def compare_nearest(codes: np.ndarray) -> None:
@@ -437,6 +443,96 @@ def label_sets(codes: np.ndarray, labels: np.ndarray) -> None:
 
     sets, single = shortest(lambda: histogram(several), lambda: histogram(labels), turns=2)
     line("histogram, 64 bits, sets of 80 labels", sets, "single labels", single)
+
+
+# ---- search --------------------------------------------------------------------------
+
+
+def product_search(values: np.ndarray, codes: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the k highest products of float queries and signs, and their rows, by plain numpy.
+
+    Codes are unpacked in tiles. Rows that cannot change the k best so far are not sorted.
+    """
+    scores = np.full((len(values), k), -np.inf, np.float32)
+    rows = np.full((len(values), k), -1)
+    for first in range(0, len(codes), 4096):
+        products = values @ as_signs(codes[first : first + 4096]).T
+        for q in np.flatnonzero(products.max(axis=1) > scores.min(axis=1)):
+            new = np.flatnonzero(products[q] > scores[q].min())
+            both = np.concatenate([scores[q], products[q, new]])
+            best = np.argpartition(-both, k - 1)[:k]
+            scores[q] = both[best]
+            rows[q] = np.concatenate([rows[q], first + new])[best]
+    order = np.argsort(-scores, axis=1, kind="stable")
+    return np.take_along_axis(scores, order, axis=1), np.take_along_axis(rows, order, axis=1)
+
+
+def float_queries(mnist: datasets.Dataset) -> None:
+    print("\nThe 100 best of 300 float queries among 69,000 codes, one thread: ns for a pair")
+    print("(FAISS IndexPQ has the same bytes, and tables for eight values each)")
+    names = ("nearest", "by value", "numpy product", "IndexPQ")
+    print(f"{'':<24}" + "".join(f"{name:>15}" for name in names))
+    X = mnist.features
+    parts = datasets.split(mnist, 0)
+    rng = np.random.default_rng(0)
+    for n_bits in (32, 64, 128, 256, 512):
+        model = HMOH(n_bits, feature_map=RBF(300, divisor=6), random_state=0)
+        model.fit(X[parts.stream], mnist.labels[parts.stream])
+        learned = model.decision_function(X[parts.queries[:300]])
+        compare_by_value(f"{n_bits} bits, learned", learned, model.transform(X[parts.database]))
+        values = rng.normal(size=(300, n_bits)).astype(np.float32)
+        codes = rng.integers(256, size=(69_000, n_bits // 8), dtype=np.uint8)
+        compare_by_value(f"{n_bits} bits, random", values, codes)
+    texts = datasets.read("reuters10_wordllama.npz")
+    for n_bits in (64, 256):
+        vectors, headlines = (texts[name][:, :n_bits].astype("f4") for name in ("X", "headlines"))
+        codes = np.packbits(vectors > 0, axis=1, bitorder="little")
+        compare_by_value(f"{n_bits} signs of 8,599 texts", headlines[:300], codes)
+
+
+def compare_by_value(what: str, values: np.ndarray, codes: np.ndarray, k: int = 100) -> None:
+    faiss = quiet_faiss()
+    signs = np.packbits(values > 0, axis=1, bitorder="little")
+    index = faiss.IndexPQ(values.shape[1], codes.shape[1], 8, faiss.METRIC_INNER_PRODUCT)
+    items = as_signs(codes)
+    index.pq.cp.min_points_per_centroid = 1  # it would warn of few texts
+    index.train(items[:10_000])
+    index.add(items)
+    times = shortest(
+        lambda: nearest(signs, codes, k, n_threads=1),
+        lambda: nearest_by_value(values, codes, k, n_threads=1),
+        lambda: product_search(values, codes, k),
+        lambda: index.search(values, k),
+        turns=1,
+    )
+    per_pair = 1e9 / (len(values) * len(codes))
+    print(f"{what:<24}" + "".join(f"{per_pair * t:>15.2f}" for t in times), flush=True)
+
+
+def radius_and_mask() -> None:
+    print("\nItems within a radius, and the nearest of a masked half: 200 queries, one thread")
+    faiss = quiet_faiss()
+    rng = np.random.default_rng(0)
+    for n_bits, radius in ((64, 16), (256, 100)):
+        codes = rng.integers(256, size=(200_000, n_bits // 8), dtype=np.uint8)
+        index = binary_index(codes)
+        queries = codes[:200]
+        ours, theirs = shortest(
+            lambda: within(queries, codes, radius, n_threads=1),
+            lambda: index.range_search(queries, radius + 1),
+            turns=1,
+        )
+        line(f"within {radius} of {n_bits} bits", ours, "FAISS range_search", theirs)
+        mask = rng.random(len(codes)) < 0.5
+        selector = faiss.SearchParameters(
+            sel=faiss.IDSelectorBitmap(np.packbits(mask, bitorder="little"))
+        )
+        ours, theirs = shortest(
+            lambda: nearest(queries, codes, 10, mask=mask, n_threads=1),
+            lambda: index.search(queries, 10, params=selector),
+            turns=1,
+        )
+        line(f"nearest under a mask, {n_bits} bits", ours, "FAISS IDSelectorBitmap", theirs)
 
 
 # ---- features and first calls --------------------------------------------------------
@@ -480,6 +576,8 @@ FIRST_CALLS = {
     "mAP, label sets": PREPARE + "m.mean_average_precision(c, c, np.eye(8), np.eye(8))",
     "mAP, stable ties": PREPARE + "m.mean_average_precision(c, c, y, y, ties='stable')",
     "nearest": PREPARE + "m.nearest(c, c, 3)",
+    "within": PREPARE + "m.within(c, c, 3)",
+    "nearest by value": PREPARE + "m.nearest_by_value(np.eye(8), c, 3)",
 }
 
 
@@ -510,6 +608,8 @@ def main() -> None:
     evaluation(mnist)
     several_labels()
     random_codes()
+    float_queries(mnist)
+    radius_and_mask()
     features(X)
     first_calls()
 
