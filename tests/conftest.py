@@ -14,3 +14,16 @@ settings.register_profile(
 )
 settings.register_profile("nightly", max_examples=2000, stateful_step_count=40, deadline=None)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
+
+
+@pytest.fixture
+def matplotlib_defaults():
+    """Draw without a window, and without the style of the notebooks."""
+    import matplotlib
+    import matplotlib.pyplot as plt
+
+    plt.switch_backend("Agg")
+    with matplotlib.rc_context():
+        matplotlib.rcdefaults()
+        yield
+    plt.close("all")

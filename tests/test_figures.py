@@ -5,10 +5,6 @@ All tests draw with matplotlib's own defaults, because nobody has to set a style
 
 import itertools
 
-import matplotlib
-
-matplotlib.use("Agg")
-
 import benchmark
 import matplotlib.pyplot as plt
 import numpy as np
@@ -49,13 +45,7 @@ OF_ONE_SET = ["means", "stream", "precision_at_k", "precision_recall", "by_metho
 OF_MANY_SETS = ["means_by_set", "unseen", "sweep"]
 FIGURES = OF_ONE_SET + OF_MANY_SETS
 
-
-@pytest.fixture(autouse=True)
-def defaults():
-    with matplotlib.rc_context():
-        matplotlib.rcdefaults()
-        yield
-    plt.close("all")
+pytestmark = pytest.mark.usefixtures("matplotlib_defaults")
 
 
 def texts(figure) -> str:

@@ -2,10 +2,6 @@
 
 import io
 
-import matplotlib
-
-matplotlib.use("Agg")
-
 import matplotlib.pyplot as plt
 import method_pictures
 import numpy as np
@@ -16,13 +12,7 @@ from PIL import Image, ImageSequence
 
 from study.pictures import CROSS, WRONG
 
-
-@pytest.fixture(autouse=True)
-def defaults():
-    with plt.rc_context():
-        matplotlib.rcdefaults()
-        yield
-    plt.close("all")
+pytestmark = pytest.mark.usefixtures("matplotlib_defaults")
 
 
 def color(artist):

@@ -1,10 +1,5 @@
 """Pictures that need no records, drawn on small made-up data with matplotlib's own defaults."""
 
-import matplotlib
-
-matplotlib.use("Agg")
-
-import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 from matplotlib.colors import to_hex
@@ -13,13 +8,7 @@ from study import pictures
 from study.pictures import CROSS, WRONG
 from study.statistics import interval
 
-
-@pytest.fixture(autouse=True)
-def defaults():
-    with plt.rc_context():
-        matplotlib.rcdefaults()
-        yield
-    plt.close("all")
+pytestmark = pytest.mark.usefixtures("matplotlib_defaults")
 
 
 def test_a_codebook_shows_its_signs_with_the_first_row_at_the_top():
