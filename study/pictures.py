@@ -9,6 +9,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch, Rectangle
+from matplotlib.ticker import MaxNLocator
 
 from study.statistics import mean_and_interval
 from study.style import COLORS, MARKERS, WIDTH, label_ends, legend, panels, styled
@@ -32,6 +33,8 @@ def stream_curves(
         (line,) = axes.plot(samples, values, marker="o", markersize=4)
         ends[name] = (values[-1], line.get_color())
     axes.set(title=title, xlabel="samples seen", ylabel="mAP", xlim=(0, None))
+    # Five labels of up to six digits have room side by side.
+    axes.xaxis.set_major_locator(MaxNLocator(5))
     axes.xaxis.set_major_formatter("{x:,.0f}")
     label_ends(axes, ends)
     return axes
