@@ -19,8 +19,8 @@ from study.datasets import BENCHMARKS
 from study.scores import METRICS
 from study.statistics import sd
 
-__all__ = ["PAPER_METHODS", "best_rival", "differences", "label_of", "lower_is_better"]
-__all__ += ["metric_of", "paper_results", "paper_value", "printed_records"]
+__all__ = ["PAPER_METHODS", "best_rival", "database_of", "differences", "label_of"]
+__all__ += ["lower_is_better", "metric_of", "paper_results", "paper_value", "printed_records"]
 __all__ += ["samples", "summary", "values"]
 
 RESULTS = Path(__file__).parents[1] / "data" / "paper_results.json"
@@ -41,8 +41,14 @@ def label_of(record: dict) -> str:
     return record["label"] if "label" in record else record["method"]
 
 
+def database_of(record: dict) -> str:
+    """Return what encoded the database: "learned" functions, or labels ("labelled")."""
+    return record.get("database", "learned")
+
+
 def _field(record: dict, name: str):
-    return label_of(record) if name == "label" else record.get(name)
+    own = {"label": label_of, "database": database_of}
+    return own[name](record) if name in own else record.get(name)
 
 
 def _value(record: dict, metric: str):
@@ -62,7 +68,7 @@ def samples(records: Iterable[dict], metric: str, *by: str, **fields) -> dict:
     """Return {case: {seed: value}}: one value for each seed of each case.
 
     Everything that is compared over seeds is selected here. Records without the metric, such as
-    those without a curve, are left out.
+    those without a curve, are left out. The two protocols of `training.run` are not mixed.
 
     Parameters
     ----------
@@ -80,12 +86,17 @@ def samples(records: Iterable[dict], metric: str, *by: str, **fields) -> dict:
     {'HMOH': {0: 3, 1: 4}}
     """
     cases: dict = {}
+    databases = set()
     for record in records:
         if any(_field(record, name) != value for name, value in fields.items()):
             continue
         value = _value(record, metric)
         if value is None:
             continue
+        databases.add(database_of(record))
+        if len(databases) > 1 and "database" not in (*by, *fields):
+            way = 'pass one kind, or database="learned" or "labelled"'
+            raise ValueError(f"some records have a labelled database, others have not; {way}.")
         case = tuple(_field(record, name) for name in by)
         by_seed = cases.setdefault(case[0] if len(by) == 1 else case, {})
         seed = record["seed"]
@@ -209,6 +220,8 @@ def paper_value(record: dict, metric: str) -> float | None:
     if role is None or record["stand_in_for"] or profile.PROFILE == "quick":
         return None
     if record.get("params") or record.get("split", "paper") != "paper":
+        return None
+    if database_of(record) != "learned":
         return None
     if record.get("n_queries") not in (None, BENCHMARKS[role].n_queries):
         return None

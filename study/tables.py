@@ -26,6 +26,7 @@ from study.datasets import BENCHMARKS, Dataset, load, small_part, title_of
 from study.profile import QUICK
 from study.scores import METRICS
 from study.select import (
+    database_of,
     label_of,
     lower_is_better,
     metric_of,
@@ -156,7 +157,10 @@ def number_of_seeds(records: Iterable[dict], what: str, metric: str) -> str:
 def _title(records: list[dict], metric: str) -> str:
     """Return what is measured, on which data and over how many seeds."""
     spread = number_of_seeds(records, "mean ± sd", metric)
-    text = f"{name_of_metric(records, metric)} on {names_of(records)}; {spread}, ¹ best, ² second"
+    text = f"{name_of_metric(records, metric)} on {names_of(records)}"
+    if database_of(records[0]) == "labelled":
+        text += ", labelled database"
+    text += f"; {spread}, ¹ best, ² second"
     if any(paper_value(record, metric) is not None for record in records):
         text += ", the paper's in brackets"
     return text

@@ -12,7 +12,7 @@ from functools import cache
 import numpy as np
 
 import baselines
-from hmoh import NotFittedError, OnlineHasher
+from hmoh import CodebookHasher, NotFittedError, OnlineHasher
 from metrics import HammingHistogram, hamming_histogram
 from study import datasets, profile
 from study.datasets import Dataset
@@ -20,8 +20,10 @@ from study.features import Parts, prepare
 from study.keep import plain_values
 from study.scores import mean_ap, measure, with_derived
 
-__all__ = ["compile_method", "data_of", "evaluate", "fit", "fit_in_steps", "method_of"]
-__all__ += ["name_run", "new_model", "run", "settings_of"]
+__all__ = ["DATABASES", "code_by_labels", "compile_method", "data_of", "evaluate", "fit"]
+__all__ += ["fit_in_steps", "method_of", "name_run", "new_model", "run", "settings_of"]
+
+DATABASES = ("learned", "labelled")
 
 
 # ---- data and models -----------------------------------------------------------------
@@ -44,15 +46,18 @@ def _loaded(name: str) -> Dataset:
 
 
 def method_of(name: str, published: bool = False) -> baselines.Method:
-    """Return an entry of `baselines.METHODS`, or the published reading of it if it has one."""
+    """Return the entry of a method, or the published reading of it if it has one.
+
+    Entries are those of `baselines.METHODS` and `baselines.METHODS_AFTER_HMOH`.
+    """
     # Looked up in each call, so that a method that a notebook adds to METHODS is found.
-    if name not in baselines.METHODS:
-        known = ", ".join(baselines.METHODS)
-        way = f"pass one of {known}, or add it to baselines.METHODS"
+    methods = baselines.METHODS | baselines.METHODS_AFTER_HMOH
+    if name not in methods:
+        way = f"pass one of {', '.join(methods)}, or add it to baselines.METHODS"
         raise ValueError(f"there is no method {name!r}; {way}.")
     if published and name in baselines.METHODS_AS_PUBLISHED:
         return baselines.METHODS_AS_PUBLISHED[name]
-    return baselines.METHODS[name]
+    return methods[name]
 
 
 def new_model(
@@ -115,13 +120,14 @@ def run(
     n_threads: int | None = 1,
     label: str | None = None,
     published: bool = False,
+    database: str = "learned",
 ) -> dict:
     """Train on the stream, encode, evaluate.
 
     Parameters
     ----------
     method : str
-        A name of `baselines.METHODS`.
+        A name of `baselines.METHODS` or `baselines.METHODS_AFTER_HMOH`.
     dataset : str or Dataset
         A name that `datasets.load` knows, or data of your own.
     n_bits, seed : int
@@ -145,6 +151,9 @@ def run(
     published : bool
         Take the method from `baselines.METHODS_AS_PUBLISHED`: what the published benchmark
         computes, faults included.
+    database : {"learned", "labelled"}
+        What encodes the database: the learned functions, as in the paper, or its labels, as in some
+        later papers; `code_by_labels` says how. These are two protocols, never one comparison.
 
     Returns
     -------
@@ -159,8 +168,15 @@ def run(
         - what `scores.measure` returns: metrics and curves;
         - with checkpoints "samples" and "stream", the headline metric after each of them. It is
           None where a method cannot encode yet;
+        - with a labelled database "database", and "n_without_code", the number of its items that
+          the functions encode all the same;
         - the derived metrics of `scores.METRICS`, as far as the record has the values for them.
     """
+    if database not in DATABASES:
+        raise ValueError(f'database={database!r} is unknown; pass "learned" or "labelled".')
+    if database == "labelled" and checkpoints:
+        way = 'leave them out, or pass database="learned"'
+        raise ValueError(f"checkpoints={checkpoints} are for learned databases only; {way}.")
     data = data_of(dataset)
     model = new_model(method, data.role, n_bits, seed, params, published, n_threads)
     settings = plain_values(model.get_params())
@@ -196,7 +212,12 @@ def run(
     else:
         seconds = fit(model, parts)
     record["train_seconds"] = parts.seconds + seconds
-    record |= measure(evaluate(model, parts, n_threads), data.metric, len(parts.database.X))
+    codes = None
+    if database == "labelled":
+        codes, has_code = code_by_labels(model, parts)
+        record |= {"database": database, "n_without_code": int((~has_code).sum())}
+    histogram = evaluate(model, parts, n_threads, codes)
+    record |= measure(histogram, data.metric, len(parts.database.X))
     if checkpoints:
         if len(stops) < len(checkpoints):
             stops.append(checkpoints[len(stops)])
@@ -205,11 +226,57 @@ def run(
     return with_derived(record)
 
 
-def evaluate(model: OnlineHasher, parts: Parts, n_threads: int | None) -> HammingHistogram:
-    """Encode queries and database, and count the distances between them."""
+def evaluate(
+    model: OnlineHasher, parts: Parts, n_threads: int | None, codes: np.ndarray | None = None
+) -> HammingHistogram:
+    """Encode queries and database, and count the distances between them.
+
+    ``codes`` are those of the database, if the learned functions do not give them.
+    """
     queries, database = parts.queries, parts.database
-    codes = (model.transform(part.X) for part in (queries, database))
-    return hamming_histogram(*codes, queries.y, database.y, model.n_bits, n_threads)
+    if codes is None:
+        codes = model.transform(database.X)
+    asked = model.transform(queries.X)
+    return hamming_histogram(asked, codes, queries.y, database.y, model.n_bits, n_threads)
+
+
+def code_by_labels(model: OnlineHasher, parts: Parts) -> tuple[np.ndarray, np.ndarray]:
+    """Return packed codes of the database by its labels, and which items have one, (n,) bool.
+
+    An item gets the code that the method gives to its label, or to exactly its set of labels. This
+    is the target code of methods with a codebook. Of others it is what ``label_codes_`` says, a
+    dict like `targets_` and `label_set_targets_`, and without it the commonest code of the streamed
+    items with these labels. The learned functions encode items whose labels have no code, because
+    they were never streamed.
+    """
+    stream, database = parts.stream, parts.database
+    both = np.concatenate([stream.y, database.y])
+    labels, number = np.unique(both, axis=0, return_inverse=True)
+    of_stream, of_database = np.split(number.ravel(), [len(stream.y)])
+    given = _codes_of_labels(model)
+    learned = model.transform(stream.X) if given is None else None
+    codes = model.transform(database.X)
+    has_code = np.zeros(len(codes), bool)
+    for k in np.unique(of_stream):
+        if given is None:
+            distinct, counts = np.unique(learned[of_stream == k], axis=0, return_counts=True)
+            code = distinct[counts.argmax()]
+        else:
+            is_set = labels.ndim == 2
+            key = tuple(np.flatnonzero(labels[k]).tolist()) if is_set else labels[k].item()
+            if key not in given:
+                continue
+            code = np.packbits(np.asarray(given[key]) > 0, bitorder="little")
+        codes[of_database == k] = code
+        has_code |= of_database == k
+    return codes, has_code
+
+
+def _codes_of_labels(model: OnlineHasher) -> dict | None:
+    """Return label, or tuple of labels, to its code of +1 and -1; None if the method has none."""
+    if isinstance(model, CodebookHasher):
+        return model.targets_ | model.label_set_targets_
+    return getattr(model, "label_codes_", None)
 
 
 @contextlib.contextmanager

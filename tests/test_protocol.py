@@ -4,6 +4,7 @@ import itertools
 import json
 import subprocess
 import sys
+from collections import Counter
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -228,6 +229,120 @@ def test_int8_saturation_is_that_of_matlab(n_bits):
             assert not found[:, at[1:]].any()
     changed = not np.array_equal(merged.items, h.items)
     assert changed == (n_bits > 128)
+
+
+# ---- a labelled database -------------------------------------------------------------
+
+
+def codes_by_labels(model, data, rows):
+    """Return codes of the database by its labels, item by item, and how many have none."""
+    keys = [str(data.labels[row]) for row in range(len(data.labels))]
+    streamed = {}
+    for row in rows.stream:
+        streamed.setdefault(keys[row], []).append(row)
+    codes, n_without = [], 0
+    for row in rows.database:
+        same = streamed.get(keys[row])
+        if same is None:
+            n_without += 1
+            codes.append(model.transform(data.features[[row]])[0])
+        elif hasattr(model, "targets_"):
+            y = data.labels[row]
+            targets = model.label_set_targets_ if y.ndim else model.targets_
+            target = targets[tuple(np.flatnonzero(y)) if y.ndim else y.item()]
+            codes.append(np.packbits(target > 0, bitorder="little"))
+        else:
+            found = Counter(map(bytes, model.transform(data.features[same])))
+            best = min(code for code in found if found[code] == max(found.values()))
+            codes.append(np.frombuffer(best, np.uint8))
+    return np.stack(codes), n_without
+
+
+@pytest.mark.parametrize("name", ["mnist", "reuters10"])
+@pytest.mark.parametrize("method", ["HMOH", "HadamardRidge", "BSODH"])
+def test_an_item_of_a_labelled_database_has_the_code_of_its_labels(small, method, name):
+    noise = np.random.default_rng(1).normal(size=small[name].features.shape)
+    data = replace(small[name], features=small[name].features + 4 * noise)
+    if data.multi_label:
+        data.labels[::40] = np.eye(8, dtype=np.uint8)[np.arange(18) % 8]  # rare sets
+    params = SHORT.get(method, {}) | {"feature_map": None}
+    record = training.run(method, data, 16, 0, params=params, database="labelled")
+    rows = datasets.split(data, 0)
+    model = METHODS[method](data.role, 16, 0).set_params(**params)
+    model.fit(data.features[rows.stream], data.labels[rows.stream])
+    codes, n_without = codes_by_labels(model, data, rows)
+    queries = model.transform(data.features[rows.queries])
+    y = data.labels[rows.queries], data.labels[rows.database]
+    h = hamming_histogram(queries, codes, *y, 16)
+    assert record["mAP"] == h.mean_average_precision()
+    assert (record["database"], record["n_without_code"]) == ("labelled", n_without)
+    assert (n_without > 0) == data.multi_label
+    plain = training.run(method, data, 16, 0, params=params)
+    assert plain["mAP"] < record["mAP"] and "database" not in plain
+
+
+def test_items_whose_labels_were_never_streamed_are_encoded_by_the_functions(small):
+    options = {"split": "unseen", "params": {"feature_map": None}}
+    records = [
+        training.run("HMOH", "mnist", 16, 0, database=database, **options)
+        for database in training.DATABASES
+    ]
+    assert records[1]["n_without_code"] == records[1]["n_database"]
+    assert records[0]["per_query"] == records[1]["per_query"]
+
+
+class _Coded(LSH):
+    """A method that says which codes its labels have, but not for label 0."""
+
+    @property
+    def label_codes_(self):
+        return {y: 2 * np.unpackbits(np.uint8([y])) - 1.0 for y in range(1, 8)}
+
+
+def test_a_method_may_say_which_codes_its_labels_have(small):
+    model = _Coded(8, random_state=0)
+    parts = features.prepare(model, small["mnist"], "paper", 0)
+    training.fit(model, parts)
+    codes, has_code = training.code_by_labels(model, parts)
+    y = parts.database.y
+    np.testing.assert_array_equal(has_code, y != 0)
+    # Bit k of a code is bit k of its byte; `unpackbits` begins with the highest.
+    reversed_bits = [int(f"{label:08b}"[::-1], 2) for label in y[has_code]]
+    assert codes[has_code, 0].tolist() == reversed_bits
+    own = model.transform(parts.database.X)
+    np.testing.assert_array_equal(codes[~has_code], own[~has_code])
+
+
+def test_methods_after_hmoh_are_run_by_name_and_are_none_of_the_papers(small, monkeypatch):
+    monkeypatch.setitem(
+        baselines.METHODS_AFTER_HMOH, "After", Method("After", LSH, "later", {}, "no program")
+    )
+    after, lsh = (training.run(method, "mnist", 8, 0) for method in ("After", "LSH"))
+    assert (after["label"], after["mAP"]) == ("After", lsh["mAP"])
+    assert not METHODS.keys() & baselines.METHODS_AFTER_HMOH
+
+
+def test_a_labelled_database_is_never_taken_for_a_learned_one(runs):
+    both = [kept_run(JOB | {"database": name}) for name in training.DATABASES]
+    kept_run(JOB)
+    assert [call.get("database") for call in runs] == [None, "labelled"]
+    both[1]["database"] = "labelled"  # as `run` notes it, which is replaced here
+    by_database = select.samples(both, "mAP", "database")
+    assert by_database == {"learned": {0: 0.5}, "labelled": {0: 0.5}}
+    for compared in (lambda: select.samples(both, "mAP"), lambda: tables.table(both, "mAP")):
+        with pytest.raises(ValueError, match="labelled database, others have not; pass one kind"):
+            compared()
+    facts = {"dataset": "mnist", "role": "mnist", "metric": "mAP", "stand_in_for": None}
+    assert select.paper_value(JOB | facts | {"method": "HMOH"}, "mAP")
+    assert select.paper_value(both[1] | facts | {"method": "HMOH", "label": "HMOH"}, "mAP") is None
+    assert "labelled database" in str(tables.table([both[1] | facts], "mAP"))
+
+
+def test_unknown_databases_and_curves_of_labelled_ones_are_refused(small):
+    with pytest.raises(ValueError, match=r"database='codes' is unknown; pass .learned. or"):
+        training.run("LSH", "mnist", 8, 0, database="codes")
+    with pytest.raises(ValueError, match=r"checkpoints=True are for learned databases only; leave"):
+        training.run("LSH", "mnist", 8, 0, database="labelled", checkpoints=True)
 
 
 # ---- shared features -----------------------------------------------------------------
