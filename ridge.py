@@ -108,8 +108,13 @@ class HadamardRidge(CodebookHasher):
         weights = self._weights(state, y, rows, given).astype(np.float64)
         gram = state.gram.copy()
         sums = self._all_sums(state)
+        # Used again for each block. Dask's workers return freed memory at once, and the new pages
+        # of new arrays would cost a third more time there.
+        block = np.empty((min(BLOCK, len(Z)), Z.shape[1]))
+        product = np.empty_like(gram)
         for start in range(0, len(Z), BLOCK):
-            z = Z[start : start + BLOCK].astype(np.float64)  # (block, m)
+            z = block[: len(Z) - start]  # (block, m)
+            z[:] = Z[start : start + BLOCK]
             targets, index = np.unique(rows[start : start + BLOCK], return_inverse=True)
             member = (index == np.arange(len(targets))[:, None]).astype(np.float64)
             weight = weights[start : start + BLOCK]
@@ -123,7 +128,7 @@ class HadamardRidge(CodebookHasher):
             z *= np.sqrt(weight[:, None])
             member *= np.sqrt(weight)
             # A product of a matrix with its own transpose takes half the time of another one.
-            gram += z.T @ z
+            gram += np.matmul(z.T, z, out=product)
             sums[targets] += member @ z
             state.n_learned += len(z)
         state.gram = gram
