@@ -22,6 +22,10 @@ with samples of the whole database, and its trigger has one more bin.
 
 Ours: everything else, such as `OSH(loss="hinge")`. It is chosen by parameters only.
 
+The methods of origin "later" were published after HMOH. Their papers say less than their programs,
+so `METHODS` has their published reading: on the same random draws they compute the bits of their
+programs (data/results/published_runs.json).
+
 >>> METHODS["LSH"]("mnist", n_bits=32, random_state=0)
 LSH(n_bits=32, feature_map=UnitLength(n_warmup=1000), warmup=None, random_state=0)
 >>> METHODS_AS_PUBLISHED["MIHash"]("mnist", n_bits=32).gradient
@@ -44,6 +48,8 @@ from kernels import RBF, UnitLength
 from ridge import HadamardRidge
 
 from .bsodh import BSODH
+from .discrete import LEMON, OASIS
+from .foh import FOH
 from .hcoh import HCOH
 from .linear import LSH
 from .mihash import MIHash
@@ -55,6 +61,7 @@ from .sketching import FROSH, SketchHash
 __all__ = ["METHODS", "METHODS_AFTER_HMOH", "METHODS_AS_PUBLISHED", "ORIGINS", "PAPER_DATASETS"]
 __all__ += ["PUBLISHED_FAULTS", "Method", "Published", "PublishedHMOH", "named"]
 __all__ += ["BSODH", "FROSH", "HCOH", "LSH", "OKH", "OSH", "AdaptHash", "MIHash", "SketchHash"]
+__all__ += ["FOH", "LEMON", "OASIS"]
 
 PAPER_DATASETS = ("mnist", "cifar10", "places205", "nuswide")
 ORIGINS = ("paper", "later", "ours", "rival")
@@ -286,6 +293,31 @@ _TABLE = (
             "places205": {"feature_map": RBF(n_anchors=800, divisor=10.0), "learning_rate": 0.01},
             "nuswide": {"feature_map": None},
         },
+    ),
+    Method(
+        "LEMON",
+        LEMON,
+        "later",
+        {"color": "#332288", "marker": "p"},
+        published="`METHODS` has what its program computes "
+        "(yxinwang/LEMON-MM2020, codes/LEMON/train_LEMON.m).",
+        by_benchmark={"nuswide": {"chunk": 10_000}},
+    ),
+    Method(
+        "OASIS",
+        OASIS,
+        "later",
+        {"color": "#44AA99", "marker": "8"},
+        published="`METHODS` has what its program computes (DravenALG/OASIS, train_OASIS.m).",
+        by_benchmark={"nuswide": {"chunk": 10_000}},
+    ),
+    Method(
+        "FOH",
+        FOH,
+        "later",
+        {"color": "#66A61E", "marker": "H"},
+        published="`METHODS` has what its program computes "
+        "(caoyuan57/FOH, MY_ONLINE_HASHING/FOH.m).",
     ),
     Method(
         "HadamardRidge",

@@ -18,11 +18,14 @@ from numpy.testing import assert_allclose, assert_array_equal
 import baselines
 from baselines import (
     BSODH,
+    FOH,
     FROSH,
     HCOH,
+    LEMON,
     LSH,
     METHODS,
     METHODS_AS_PUBLISHED,
+    OASIS,
     OKH,
     OSH,
     PAPER_DATASETS,
@@ -58,6 +61,9 @@ SMALL = {
     "BSODH as published": (BSODH, {"batch": 16, "order": "published"}),
     "HCOH": (HCOH, {}),
     "HMOH": (HMOH, {}),
+    "LEMON": (LEMON, {"chunk": 16}),
+    "OASIS": (OASIS, {"chunk": 16}),
+    "FOH": (FOH, {"batch": 16}),
     "HadamardRidge": (HadamardRidge, {}),
 }
 SUPERVISED = [name for name, (method, _) in SMALL.items() if method.needs_labels]
@@ -206,6 +212,11 @@ REFUSED = {
     BSODH: {"batch": 0, "ridge": 0, "fit_weight": -1, "similar": -1, "dissimilar": "0"}
     | {"order": "WEB"},
     HCOH: {"learning_rate": True, "codebook": "best", "n_classes": 2},
+    LEMON: {"chunk": 0, "similarity": 0, "embedding": np.inf, "embedding_ridge": -1, "ridge": 0},
+    OASIS: {"chunk": 2.5, "similarity": "1", "embedding": 0, "embedding_ridge": 0, "ridge": np.nan}
+    | {"fit_weight": 0},
+    FOH: {"batch": 0, "ridge": 0, "fit_weight": -1, "similar": -1, "dissimilar": "0"}
+    | {"new_weight": 0, "old_weight": np.inf, "label_ridge": 0},
     HadamardRidge: {"ridge": 0, "memory": 1.5, "class_weight": "rare"},
 }
 
@@ -246,6 +257,7 @@ def test_every_method_is_made_for_every_data_set(name, dataset_name):
 def test_the_ten_methods_of_the_paper_and_others_are_told_apart_by_origin():
     ten = ["LSH", "OKH", "SketchHash", "FROSH", "AdaptHash", "OSH", "MIHash", "BSODH", "HCOH"]
     assert named("paper") == [*ten, "HMOH"]
+    assert named("later") == ["LEMON", "OASIS", "FOH"]
     assert named("ours") == ["HadamardRidge"]
     assert all(method.name == name for name, method in METHODS.items())
     with pytest.raises(ValueError, match=r"origin='papers' is unknown; pass one of paper, later"):

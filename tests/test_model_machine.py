@@ -71,6 +71,9 @@ SMALL = {
     "FROSH": {"sketch_size": 40, "block": 44},
     "MIHash": {"reservoir": 20, "update_every": 7},
     "BSODH": {"batch": 16},
+    "LEMON": {"chunk": 16},
+    "OASIS": {"chunk": 16},
+    "FOH": {"batch": 16},
 }
 ROWS = st.one_of(st.just(1), st.integers(1, 80))
 
