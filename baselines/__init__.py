@@ -58,8 +58,8 @@ from .pairwise import OKH, AdaptHash
 from .published import PublishedHMOH
 from .sketching import FROSH, SketchHash
 
-__all__ = ["METHODS", "METHODS_AFTER_HMOH", "METHODS_AS_PUBLISHED", "ORIGINS", "PAPER_DATASETS"]
-__all__ += ["PUBLISHED_FAULTS", "Method", "Published", "PublishedHMOH", "named"]
+__all__ = ["METHODS", "METHODS_AS_PUBLISHED", "ORIGINS", "PAPER_DATASETS", "PUBLISHED_FAULTS"]
+__all__ += ["Method", "Published", "PublishedHMOH", "named"]
 __all__ += ["BSODH", "FROSH", "HCOH", "LSH", "OKH", "OSH", "AdaptHash", "MIHash", "SketchHash"]
 __all__ += ["FOH", "LEMON", "OASIS"]
 
@@ -330,8 +330,6 @@ _TABLE = (
 )
 
 METHODS: dict[str, Method] = {method.name: method for method in _TABLE}
-# Published after HMOH, in the form of `METHODS`; the notebook 19_after_hmoh compares them.
-METHODS_AFTER_HMOH: dict[str, Method] = {}
 METHODS_AS_PUBLISHED: dict[str, Method] = {
     method.name: method.as_published()
     for method in _TABLE

@@ -29,7 +29,7 @@ from uuid import uuid4
 
 import numpy as np
 
-from baselines import METHODS, METHODS_AFTER_HMOH, PUBLISHED_FAULTS, named
+from baselines import METHODS, PUBLISHED_FAULTS, named
 from study import datasets, profile
 from study.datasets import Dataset
 from study.keep import code_version, kept, make_all, plain, plain_values, run_key
@@ -225,8 +225,7 @@ def compare(
     Parameters
     ----------
     methods : list of str
-        Names of `baselines.METHODS`, such as ``named("paper")``, or of
-        `baselines.METHODS_AFTER_HMOH`.
+        Names of `baselines.METHODS`, such as ``named("paper")``.
     dataset : str or Dataset
         A name that `datasets.load` knows, or data of your own: ``Dataset("digits", X, y)``.
     bits, seeds : list of int
@@ -297,8 +296,7 @@ def main() -> None:
     parser.add_argument("--bits", type=int, nargs="+", default=BITS)
     parser.add_argument("--seeds", type=int, default=1, help="how many (default 1)")
     names = named("paper")
-    known = [*METHODS, *METHODS_AFTER_HMOH]
-    parser.add_argument("--methods", nargs="+", choices=known, default=names)
+    parser.add_argument("--methods", nargs="+", choices=list(METHODS), default=names)
     text = "as the published benchmark computes them, faults included"
     parser.add_argument("--published", action="store_true", help=text)
     text = "encode the database by its labels: another protocol than the paper's"

@@ -46,18 +46,15 @@ def _loaded(name: str) -> Dataset:
 
 
 def method_of(name: str, published: bool = False) -> baselines.Method:
-    """Return the entry of a method, or the published reading of it if it has one.
-
-    Entries are those of `baselines.METHODS` and `baselines.METHODS_AFTER_HMOH`.
-    """
+    """Return an entry of `baselines.METHODS`, or the published reading of it if it has one."""
     # Looked up in each call, so that a method that a notebook adds to METHODS is found.
-    methods = baselines.METHODS | baselines.METHODS_AFTER_HMOH
-    if name not in methods:
-        way = f"pass one of {', '.join(methods)}, or add it to baselines.METHODS"
+    if name not in baselines.METHODS:
+        known = ", ".join(baselines.METHODS)
+        way = f"pass one of {known}, or add it to baselines.METHODS"
         raise ValueError(f"there is no method {name!r}; {way}.")
     if published and name in baselines.METHODS_AS_PUBLISHED:
         return baselines.METHODS_AS_PUBLISHED[name]
-    return methods[name]
+    return baselines.METHODS[name]
 
 
 def new_model(
@@ -127,7 +124,7 @@ def run(
     Parameters
     ----------
     method : str
-        A name of `baselines.METHODS` or `baselines.METHODS_AFTER_HMOH`.
+        A name of `baselines.METHODS`.
     dataset : str or Dataset
         A name that `datasets.load` knows, or data of your own.
     n_bits, seed : int

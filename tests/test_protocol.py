@@ -313,15 +313,6 @@ def test_a_method_may_say_which_codes_its_labels_have(small):
     np.testing.assert_array_equal(codes[~has_code], own[~has_code])
 
 
-def test_methods_after_hmoh_are_run_by_name_and_are_none_of_the_papers(small, monkeypatch):
-    monkeypatch.setitem(
-        baselines.METHODS_AFTER_HMOH, "After", Method("After", LSH, "later", {}, "no program")
-    )
-    after, lsh = (training.run(method, "mnist", 8, 0) for method in ("After", "LSH"))
-    assert (after["label"], after["mAP"]) == ("After", lsh["mAP"])
-    assert not METHODS.keys() & baselines.METHODS_AFTER_HMOH
-
-
 def test_a_labelled_database_is_never_taken_for_a_learned_one(runs):
     both = [kept_run(JOB | {"database": name}) for name in training.DATABASES]
     kept_run(JOB)
