@@ -30,7 +30,9 @@ sqlite-vec ``bit[n]``, Milvus bytes    ``np.frombuffer(b"".join(rows), np.uint8)
 from __future__ import annotations
 
 import contextlib
+import math
 import os
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
@@ -49,7 +51,8 @@ SAMPLE = 2048  # rows that are examined to decide whether to merge
 MOST_CELLS = 40_000  # counters of two queries: more do not fit a core's cache, or 16 bits
 CHUNK = 128  # items among which a nearer one is looked for
 ROW_BITS = 40  # of an item's row number, which is stored below its distance
-PAIRS_PER_THREAD = 100_000  # for fewer pairs, another thread saves no time
+PAIRS_PER_THREAD = 1_000_000  # for fewer pairs, another thread saves no time
+MOST_COPIED = 10_000_000  # cells in the results of all threads
 MOST_HITS = 100_000_000  # items within a radius, of 16 bytes each
 PLANES = 5  # binary digits of the values of a query
 CLIP = 2.5  # times their root mean square: larger values are cut, so that others keep digits
@@ -439,18 +442,19 @@ def _count_grades(scan, labels, n_grades):
     Lq = labels[0][order]
     is_new = np.ones(len(Lq), bool)
     is_new[1:] = (Lq[1:] != Lq[:-1]).any(axis=1)
-    counts = np.zeros((n_grades, len(Lq), scan.n_bits + 1), np.int64)
+    counts = scan.results((n_grades, len(Lq), scan.n_bits + 1))
     cell_type = np.uint16 if n_grades * (scan.n_bits + 1) <= 1 << 16 else np.uint32
 
-    def count_part(p, Q, first, D, Ld, weight, distance):
+    def count_part(s, p, Q, first, D, Ld, weight, distance):
         cells = np.empty(TILE * (1 if scan.layout == "columns" else 8), cell_type)
-        _count(is_new[p], Q, Lq[p], D, Ld, _is_multi(Lq), weight, distance, cells, counts[:, p])
+        own = counts[s, :, p]
+        _count(is_new[p], Q, Lq[p], D, Ld, _is_multi(Lq), weight, distance, cells, own)
 
     # If even a sample has equal codes, the whole database has many.
     sample = scan.database[:: 1 + len(scan.database) // SAMPLE]
     merges = len(Lq) >= MANY and len(_merged(sample)[0]) < len(sample)
-    scan.run(count_part, order, labels[1], merges)
-    return counts[:, np.argsort(order)]
+    scan.run(count_part, len(counts), order, labels[1], merges)
+    return sum(counts[1:], start=counts[0])[:, np.argsort(order)]
 
 
 def mean_average_precision(
@@ -513,13 +517,13 @@ def nearest(
     """
     scan = _Scan(query_codes, db_codes, n_threads=n_threads, mask=mask)
     _check_k(k, scan)
-    keys = np.full((len(scan.Q), 2 * (k + CHUNK)), (scan.n_bits + 1) << ROW_BITS)
+    keys = scan.results((len(scan.Q), 2 * (k + CHUNK)), (scan.n_bits + 1) << ROW_BITS)
 
-    def select_part(p, Q, first, D, Ld, weight, distance):
-        _select(Q, D, first, k, distance, np.empty(scan.n_bits + 2, np.int64), keys[p])
+    def select_part(s, p, Q, first, D, Ld, weight, distance):
+        _select(Q, D, first, k, distance, np.empty(scan.n_bits + 2, np.int64), keys[s, p])
 
-    scan.run(select_part)
-    keys = np.sort(keys[:, :k], axis=1)
+    scan.run(select_part, len(keys))
+    keys = np.sort(np.concatenate(keys[:, :, :k], axis=1), axis=1)[:, :k]
     return keys >> ROW_BITS, scan.rows(keys & ((1 << ROW_BITS) - 1))
 
 
@@ -559,13 +563,13 @@ def within(
     """
     scan = _Scan(query_codes, db_codes, n_threads=n_threads, mask=mask)
     n_distances = 1 + min(check_number(radius, "radius", least=0), scan.n_bits)
-    counts = np.zeros((len(scan.Q), n_distances), np.int64)
+    counts = scan.results((len(scan.Q), n_distances))
 
     def collect(places, indices):
-        def collect_part(p, Q, first, D, Ld, weight, distance):
-            _collect(Q, D, first, n_distances - 1, distance, places[p], indices)
+        def collect_part(s, p, Q, first, D, Ld, weight, distance):
+            _collect(Q, D, first, n_distances - 1, distance, places[s, p], indices)
 
-        scan.run(collect_part)
+        scan.run(collect_part, len(places))
         return indices
 
     collect(counts, np.empty(0, np.int64))
@@ -573,10 +577,14 @@ def within(
     if n_hits > MOST_HITS:
         given = f"{n_hits:,} items are within radius={radius}, more than {MOST_HITS:,}"
         raise ValueError(f"{given}; pass fewer queries at a time, a smaller radius, or a mask.")
-    ends = counts.cumsum().reshape(counts.shape)
-    indices = collect(ends - counts, np.empty(n_hits, np.int64))
-    distances = np.repeat(np.tile(np.arange(n_distances), len(counts)), counts.ravel())
-    return np.insert(ends[:, -1], 0, 0), distances, scan.rows(indices)
+    # By query, distance and share, which is the order of the hits.
+    ordered = np.moveaxis(counts, 0, -1)
+    ends = ordered.cumsum().reshape(ordered.shape)
+    places = np.moveaxis(ends - ordered, -1, 0).copy()
+    indices = collect(places, np.empty(n_hits, np.int64))
+    total = counts.sum(axis=0)
+    distances = np.repeat(np.tile(np.arange(n_distances), len(total)), total.ravel())
+    return np.insert(ends[:, -1, -1], 0, 0), distances, scan.rows(indices)
 
 
 def nearest_by_value(
@@ -627,17 +635,18 @@ def nearest_by_value(
     sums = np.zeros((scan.Q.itemsize * scan.Q.shape[1], 256))
     if candidates is None:
         _check_k(k, scan)
-        rows = np.full((len(values), 2 * (k + CHUNK)), -1)
+        rows = scan.results((len(values), 2 * (k + CHUNK)), -1)
         scores = np.full(rows.shape, -np.inf)
         planes, bounds = _rounded(values)
         planes = scan.as_words(planes).reshape(len(values), PLANES, -1)
 
-        def select_part(p, Q, first, D, Ld, weight, estimate):
+        def select_part(s, p, Q, first, D, Ld, weight, estimate):
             parts = values[p], Q, planes[p], bounds[p], D[0]
-            _select_by_value(*parts, first, k, estimate, sums.copy(), scores[p], rows[p])
+            _select_by_value(*parts, first, k, estimate, sums.copy(), scores[s, p], rows[s, p])
 
-        scan.run(select_part)
-        scores, rows = scores[:, :k], scan.rows(rows[:, :k])
+        scan.run(select_part, len(rows))
+        scores, rows = (np.concatenate(found[:, :, :k], axis=1) for found in (scores, rows))
+        rows = scan.rows(rows)
     else:
         n_none = check_number(k, "k", most=len(codes))
         rows = _check_candidates(candidates, len(values), scan)
@@ -725,19 +734,21 @@ class _Scan:
             codes = np.pad(codes, ((0, 0), (0, n_missing)))
         return np.require(np.ascontiguousarray(codes).view(self.word), requirements="AW")
 
-    def _blocks(self, Ld, merges):
-        """Yield number of the first item, codes, labels and weights.
+    def _blocks(self, start, stop, Ld, merges):
+        """Yield number of the first item, codes, labels and weights, of some rows.
 
         With ``merges``, equal items become one, and the weights say how many it stands for.
         """
         n_bytes = max(8, self.queries.shape[1], 0 if Ld is None else Ld.itemsize * Ld.shape[1])
+        n_rows = max(1, BLOCK_BYTES // n_bytes)
         # A block stays in a core's cache for all queries; a single query needs it once.
-        n_rows = max(1, BLOCK_BYTES // n_bytes) * max(
-            1, FEW * (self.layout != "columns"), 4 * merges
-        )
-        n_before = 0
-        for first in range(0, len(self.database), n_rows):
-            own = slice(first, first + n_rows)
+        if self.layout != "columns":
+            n_rows *= FEW
+        elif merges:
+            n_rows *= 4
+        n_before = start if self.mask is None else np.count_nonzero(self.mask[:start])
+        for first in range(start, stop, n_rows):
+            own = slice(first, min(first + n_rows, stop))
             if self.mask is not None:
                 own = first + np.flatnonzero(self.mask[own])
             codes = self.database[own]
@@ -755,25 +766,48 @@ class _Scan:
             yield n_before, D, labels if Ld is None else np.ascontiguousarray(labels.T), weight
             n_before += n_items
 
-    def run(self, loop, order=slice(None), Ld=None, merges=False):
-        """Call ``loop(p, Q[p], *block, scratch)`` for each block and slices p of the queries."""
-        Q = self.Q[order]
+    def results(self, shape, value=0):
+        """Return arrays of int64 (n_shares, *shape) for shares of the database scanned at once.
 
-        def run_part(k, n_parts, block):
-            p = slice(k * len(Q) // n_parts, (k + 1) * len(Q) // n_parts)
-            part = tuple(map(tuple, Q[p])) if self.layout == "known" else Q[p]
+        The shares have results of their own, which take memory and are joined in the end.
+        """
+        n_cells = math.prod(shape)
+        n_useful = 1 + len(self.Q) * len(self.database) // (PAIRS_PER_THREAD + 8 * n_cells)
+        n_shares = max(1, min(self.n_threads, n_useful, MOST_COPIED // n_cells))
+        return np.full((n_shares, *shape), value, np.int64)
+
+    def run(self, loop, n_shares, order=slice(None), Ld=None, merges=False):
+        """Call ``loop(s, p, Q[p], *block, scratch)`` for each block of each share s of the items.
+
+        Where shares are fewer than threads, the queries are parted too, into slices p.
+        """
+        Q = self.Q[order]
+        n_useful = 1 + len(Q) * len(self.database) // PAIRS_PER_THREAD
+        n_parts = min(max(1, min(self.n_threads, n_useful) // n_shares), len(Q))
+        bounds = [i * len(self.database) // n_shares for i in range(n_shares + 1)]
+        is_stopped = threading.Event()
+
+        def run_part(i):
+            s, part = divmod(i, n_parts)
+            start, stop = part * len(Q) // n_parts, (part + 1) * len(Q) // n_parts
+            step = stop - start if self.layout == "columns" else 1
             scratch = np.empty(TILE, self.scratch_type)
-            with np.errstate(over="ignore"):  # numpy warns, with the JIT off
-                loop(p, part, *block, scratch)
+            for block in self._blocks(bounds[s], bounds[s + 1], Ld, merges):
+                for first in range(start, stop, step):
+                    if is_stopped.is_set():
+                        return
+                    p = slice(first, first + step)
+                    x = tuple(map(tuple, Q[p])) if self.layout == "known" else Q[p]
+                    with np.errstate(over="ignore"):  # numpy warns, with the JIT off
+                        loop(s, p, x, *block, scratch)
 
         # The pool is made for this call only, so that a later fork is safe.
-        with ThreadPoolExecutor(min(self.n_threads, len(Q))) as pool:
-            for block in self._blocks(Ld, merges):
-                n_useful = 1 + len(Q) * (block[1].size // Q.shape[1]) // PAIRS_PER_THREAD
-                n_threads = min(self.n_threads, len(Q), n_useful)
-                n_parts = n_threads if self.layout == "columns" else len(Q)
-                call = map if n_threads == 1 else pool.map
-                list(call(lambda k: run_part(k, n_parts, block), range(n_parts)))
+        n = n_shares * n_parts
+        with ThreadPoolExecutor(n) as pool:
+            try:
+                list((map if n == 1 else pool.map)(run_part, range(n)))
+            finally:
+                is_stopped.set()  # after Ctrl-C or an error, the other threads need not go on
 
     def rows(self, numbers):
         """Return the rows in the database of items, given their numbers among those not masked."""

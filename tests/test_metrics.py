@@ -509,13 +509,17 @@ def test_a_shard_without_judged_pairs_adds_its_items():
 # ---- threads and processes -------------------------------------------------------------
 
 
-def large_case(kind="integers"):
-    """Enough pairs for more than one thread, few enough for plain Python."""
-    return make_case(64, kind, n_queries=50, n_items=4200)
+@pytest.fixture
+def large_case(monkeypatch):
+    """Make cases with pairs for more than one thread, few enough for plain Python."""
+    monkeypatch.setattr(metrics, "PAIRS_PER_THREAD", 1)
+    return lambda kind="integers": make_case(64, kind, n_queries=50, n_items=4200)
 
 
+@pytest.mark.parametrize("most_copied", [1, metrics.MOST_COPIED])
 @pytest.mark.parametrize("kind", ["integers", "sets"])
-def test_number_of_threads_does_not_matter(kind):
+def test_number_of_threads_does_not_matter(monkeypatch, large_case, kind, most_copied):
+    monkeypatch.setattr(metrics, "MOST_COPIED", most_copied)  # 1: they part the queries
     case = large_case(kind)
     one = hamming_histogram(*case, n_threads=1)
     for n_threads in (2, 3, None):
@@ -532,7 +536,7 @@ def test_the_number_of_cores_is_not_needed(monkeypatch):
         assert_same(hamming_histogram(*case), expected)
 
 
-def test_several_python_threads_agree():
+def test_several_python_threads_agree(large_case):
     case = large_case()
     alone = hamming_histogram(*case, n_threads=1)
     with ThreadPoolExecutor(4) as pool:
@@ -544,7 +548,7 @@ def test_several_python_threads_agree():
     "fork" not in multiprocessing.get_all_start_methods(), reason="no fork on this system"
 )
 @pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
-def test_works_after_a_fork():
+def test_works_after_a_fork(large_case):
     case = large_case()
     parent = hamming_histogram(*case, n_threads=2)  # threads have run before the fork
     with multiprocessing.get_context("fork").Pool(1) as pool:

@@ -1,5 +1,7 @@
 """Search in metrics.py: float queries, radius, masks and candidates against brute force."""
 
+import _thread
+import time
 import warnings
 
 import naive
@@ -170,6 +172,46 @@ def test_threads_blocks_and_large_databases_do_not_matter(monkeypatch, n_queries
         monkeypatch.setattr(metrics, "BLOCK_BYTES", block)
         _, rows = nearest_by_value(values, codes, 50, n_threads=n_threads)
         np.testing.assert_array_equal(rows, expected)
+
+
+@pytest.mark.parametrize("most_copied", [1, metrics.MOST_COPIED])
+@pytest.mark.parametrize("is_masked", [False, True])
+@pytest.mark.parametrize("n_queries", [3, 20])
+def test_threads_that_share_items_or_queries_find_the_same(
+    monkeypatch, n_queries, is_masked, most_copied
+):
+    monkeypatch.setattr(metrics, "PAIRS_PER_THREAD", 1)
+    monkeypatch.setattr(metrics, "MOST_COPIED", most_copied)
+    monkeypatch.setattr(metrics, "BLOCK_BYTES", 8000)
+    rng = np.random.default_rng(5)
+    codes = rng.integers(256, size=(6000, 1), dtype=np.uint8)  # many ties
+    values = make_values(rng, n_queries, 8, "normal")
+    mask = rng.random(6000) < 0.5 if is_masked else None
+    searches = [
+        lambda n_threads: nearest(codes[:n_queries], codes, 9, mask, n_threads),
+        lambda n_threads: within(codes[:n_queries], codes, 2, mask, n_threads),
+        lambda n_threads: nearest_by_value(values, codes, 9, mask=mask, n_threads=n_threads),
+    ]
+    for search in searches:
+        assert_equal(search(3), search(1))
+
+
+def test_an_interrupt_stops_all_threads(monkeypatch):
+    calls = []
+
+    def select(*args):
+        calls.append(args)
+        if len(calls) == 1:
+            _thread.interrupt_main()
+        time.sleep(0.002)
+
+    monkeypatch.setattr(metrics, "PAIRS_PER_THREAD", 1)
+    monkeypatch.setattr(metrics, "BLOCK_BYTES", 1)
+    monkeypatch.setattr(metrics, "_select", select)
+    codes = np.zeros((20_000, 1), np.uint8)
+    with pytest.raises(KeyboardInterrupt):
+        nearest(codes[:1], codes, 1, n_threads=2)
+    assert len(calls) < 20_000 / metrics.FEW / 2  # blocks of one thread
 
 
 # ---- masks ---------------------------------------------------------------------------
