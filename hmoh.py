@@ -1186,7 +1186,13 @@ class CodebookHasher(OnlineHasher):
 
     @property
     def targets_(self) -> dict:
-        """Return label (or column of y) -> target code, (n_bits,) int8 of +1 and -1."""
+        """Return label (or column of y) -> target code, (n_bits,) int8 of +1 and -1.
+
+        How sure a query is: the gap between its two best targets, ``best[:, -1] - best[:, -2]`` of
+        ``best = np.sort(model.decision_function(X) @ np.stack([*model.targets_.values()]).T)``. It
+        predicts whether the neighbours are right, with an area under the ROC curve of 0.61 to 0.89
+        for `HMOH` on the shipped sets (`HadamardRidge.class_scores` has the details).
+        """
         targets = self._fitted().book.targets.items()
         return {key: target for key, target in targets if not isinstance(key, tuple)}
 
