@@ -11,8 +11,9 @@ CORE := $(wildcard tests/test_hmoh*.py tests/test_kernels.py tests/test_metrics*
 
 # The scorecard and the report read what the others found.
 NOTEBOOKS := $(sort $(wildcard notebooks/[0-9]*.ipynb)) notebooks/report.ipynb
+STUDENT_ZIP := build/student.zip
 
-.PHONY: help demo test check style fuzz mutants compare notebooks notebooks-update site bench lab constraints clean
+.PHONY: help demo test check style fuzz mutants compare notebooks notebooks-update site student-zip classroom bench lab constraints clean
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/make \1|\2/' | awk -F'|' '{ printf "%-24s%s\n", $$1, $$2 }'
 
@@ -51,8 +52,9 @@ notebooks-update: .venv/all.done ## run all notebooks and keep their outputs in 
 	$(PY) -m tools.run_notebooks --update $(NOTEBOOKS)
 
 # A broken reference is a warning of Sphinx, and -W makes it an error.
-site: .venv/pages.done build/draw.html ## build/site/: the notebooks as they are, as pages to read without Jupyter, and the one to draw on
-	.venv/bin/jupyter-book build notebooks --path-output build --all --quiet -W -n --keep-going > /dev/null
+site: .venv/pages.done build/draw.html ## build/site/: the notebooks as they are, as pages to read without Jupyter, and the one to draw on; TEACHER=1: with solutions
+	cat notebooks/_toc.yml $(if $(TEACHER),notebooks/_toc_teacher.yml) > build/_toc.yml
+	.venv/bin/jupyter-book build notebooks --toc $(CURDIR)/build/_toc.yml --path-output build --all --quiet -W -n --keep-going > /dev/null
 	rm -rf build/site && mv build/_build/html build/site && rm -rf build/_build && cp build/draw.html build/site
 	@echo "The pages are in build/site/index.html"
 
@@ -62,16 +64,18 @@ bench: .venv/all.done ## measure speed side by side with plain numpy and scikit-
 mutants: .venv/all.done .venv/mutants.done ## make the core wrong in 200 places, and show what no test notices; ARGS="NUMBER SEED"
 	$(PY) -m tools.mutants $(ARGS)
 
-.PHONY: student-zip
 student-zip: build/draw.html ## build/student.zip: the exercises and the page to draw on, to use without the clone
-	$(PYTHON) notebooks/exercises/generate.py --zip
+	$(PYTHON) notebooks/exercises/generate.py --zip $(STUDENT_ZIP)
+
+classroom: .venv/notebooks.done .venv/classroom.done ## build/classroom/: the exercises as assignments of nbgrader, which it installs
+	$(PYTHON) notebooks/exercises/generate.py --classroom build/classroom
 
 lab: .venv/all.done ## open the notebooks in JupyterLab
 	.venv/bin/jupyter lab --notebook-dir=.
 
 constraints: ## note the newest versions that the bounds allow; run make test before committing them
 	rm -rf .venv && $(PYTHON) -m venv .venv
-	($(call requirements,all); $(call requirements,mutants)) > .venv/all.txt
+	($(call requirements,all); $(call requirements,mutants); $(call requirements,classroom)) > .venv/all.txt
 	.venv/bin/pip install --quiet --upgrade -r .venv/all.txt
 	.venv/bin/pip freeze > constraints.txt
 
@@ -79,10 +83,10 @@ clean: ## remove everything that make made
 	rm -rf .venv build .pytest_cache .hypothesis .ruff_cache
 	find . -type d \( -name __pycache__ -o -name .ipynb_checkpoints \) -prune -exec rm -rf {} +
 
-# The requirements of one extra (or of all but `mutants`) with those of the core, one per line.
+# The requirements of one extra (or of all but `mutants` and `classroom`) with those of the core, one per line.
 requirements = $(PYTHON) -c 'import sys, tomllib; p = tomllib.load(open("pyproject.toml", "rb"))["project"]; \
 	extras = p["optional-dependencies"]; \
-	extras["all"] = sum((extras[name] for name in extras if name != "mutants"), []); \
+	extras["all"] = sum((extras[name] for name in extras if name not in ("mutants", "classroom")), []); \
 	print(*p["dependencies"], *extras[sys.argv[1]], sep="\n")' $(1)
 
 .venv/%.done: pyproject.toml constraints.txt

@@ -2,11 +2,14 @@
 
 The notebooks and README.md are written for Jupyter and GitHub. While `make site` reads them, four
 things change, and no file does: links to code offer the file, links to a notebook or a heading lead
-to its place in the book, long code is folded, and the title of a solution says what it is.
+to its place in the book, long code is folded, and the title of a solution says what it is. The
+buttons that lead to the repository are those of the clone's remote.
 """
 
 import json
 import re
+import subprocess
+from pathlib import Path
 
 from myst_parser.mdit_to_docutils.base import default_slugify
 
@@ -80,7 +83,48 @@ def read_readme(app, path, docname: str, content: list[str]) -> None:
     content[0] = with_page_links(text, "../")
 
 
+def buttons(remote: str) -> dict:
+    """Return the options of the theme for the address of a git remote.
+
+    An address of this machine, or none, gives no button. What may stand before @ is not shown.
+
+    >>> buttons("git@github.com:someone/hmoh.git")["repository_url"]
+    'https://github.com/someone/hmoh'
+    >>> sorted(buttons("https://key@gitlab.com/someone/hmoh"))
+    ['repository_url', 'use_repository_button']
+    >>> buttons("/home/someone/hmoh"), buttons("")
+    ({}, {})
+    """
+    address = re.fullmatch(r"(?:https://(?:[^/@]*@)?|git@)([^/:@]+)[/:](.+?)(?:\.git)?/?", remote)
+    if address is None:
+        return {}
+    host, path = address.groups()
+    options = {"repository_url": f"https://{host}/{path}", "use_repository_button": True}
+    if host == "github.com":  # Binder and Colab open notebooks from there
+        options |= {
+            "repository_branch": "main",
+            "path_to_docs": "notebooks",
+            "launch_buttons": {
+                "binderhub_url": "https://mybinder.org",
+                "colab_url": "https://colab.research.google.com",
+                "notebook_interface": "jupyterlab",
+            },
+        }
+    return options
+
+
+def show_buttons(app, config) -> None:
+    """Take the address of the repository from git."""
+    command = ["git", "remote", "get-url", "origin"]
+    try:
+        asked = subprocess.run(command, cwd=Path(__file__).parent, capture_output=True, text=True)
+    except OSError:  # there is no git
+        return
+    config.html_theme_options |= {"repository_url": "", **buttons(asked.stdout.strip())}
+
+
 def setup(app) -> dict:
+    app.connect("config-inited", show_buttons)
     app.connect("source-read", read_page)
     app.connect("include-read", read_readme)
     return {"parallel_read_safe": True}

@@ -8,10 +8,12 @@ import re
 import subprocess
 import sys
 import zipfile
+from inspect import signature
 from pathlib import Path
 from typing import NamedTuple
 
 import nbformat
+import numba
 import numpy as np
 import pytest
 from exercises import check_environment, generate
@@ -105,20 +107,57 @@ def test_nbgrader_metadata(path):
         assert cell["solution"] or cell["grade"]
 
 
-@each_exercise
-def test_student_sees_no_solution(path):
-    cells = generate.read_source(path)
-    seen = [generate.without_solution(cell) for cell in cells]
-    for cell in seen:
-        assert generate.BEGIN not in cell.source
-        assert generate.END not in cell.source
-    # Hints, which are text, may show a line.
-    code = "\n".join(cell.source for cell in seen if not cell.is_text)
+def parts_of_code(source):
+    """Return the statements and expressions of code that are long enough to be told apart."""
+    found = {ast.unparse(node) for node in ast.walk(ast.parse(source)) if hasattr(node, "lineno")}
+    return {part for part in found if len(part) > 40 and "\n" not in part}
+
+
+@functools.cache
+def parts_of_solutions():
+    """Return what only the solutions and the hidden tests of the exercises say."""
+    found, shown = set(), set()
+    for path in SOURCES:
+        for cell in generate.read_source(path):
+            if not cell.is_text:
+                found |= parts_of_code(cell.source)
+                shown |= parts_of_code(generate.without_solution(cell).source)
+    assert len(found - shown) > 100
+    return found - shown
+
+
+def assert_no_solution(path):
+    """Check the code cells of a notebook, whatever its name and that of its folder is."""
+    cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
     for cell in cells:
-        after_begin = cell.source.partition(generate.BEGIN)[2]
-        hidden = after_begin.partition(generate.END)[0]
-        lines = [line.strip() for line in hidden.splitlines()]
-        assert not [line for line in lines if len(line) > 30 and line in code]
+        source = "".join(cell["source"])
+        marks = (generate.BEGIN, generate.END, "BEGIN HIDDEN TESTS", "END HIDDEN TESTS")
+        assert not [mark for mark in marks if mark in source], path
+        if cell["cell_type"] == "code":
+            assert not parts_of_code(source) & parts_of_solutions(), path
+            assert not cell["outputs"], path
+    tasks = [cell for cell in cells if cell["metadata"].get("nbgrader", {}).get("solution")]
+    stubs = ("raise NotImplementedError", "*Your answer here.*")
+    assert tasks and all(any(stub in "".join(c["source"]) for stub in stubs) for c in tasks)
+
+
+@each_exercise
+def test_the_code_cells_of_students_hold_no_solution(path):
+    assert_no_solution(FOLDER / "student" / f"{path.stem}.ipynb")
+    with pytest.raises(AssertionError):
+        assert_no_solution(FOLDER / "solution" / f"{path.stem}.ipynb")
+
+
+@each_exercise
+def test_hints_hold_at_most_half_of_a_solution(path):
+    cells = generate.read_source(path)
+    shown = [generate.without_solution(cell).source for cell in cells if cell.is_text]
+    text = "".join("".join(shown).split())
+    for cell in parts_of(path, "solution"):
+        hidden = cell.source.partition(generate.BEGIN)[2].partition(generate.END)[0]
+        lines = ["".join(line.split()) for line in hidden.splitlines()]
+        lines = [line for line in lines if len(line) > 12 and not line.startswith("#")]
+        assert sum(line in text for line in lines) <= len(lines) / 2, cell.name
 
 
 @each_exercise
@@ -146,7 +185,7 @@ def test_opening_says_what_is_needed(path):
 def test_first_cell_is_short_and_names_what_is_not_answered(path):
     cell = next(cell for cell in generate.read_source(path) if not cell.is_text)
     lines = [line for line in cell.source.splitlines() if line and not line.startswith("#")]
-    assert len(lines) <= 10 and "import start" in lines and "show_unanswered()" in lines
+    assert len(lines) <= 11 and "import start" in lines and "one_line_errors()" in lines
 
 
 # ---- texts for teachers --------------------------------------------------------------
@@ -155,9 +194,9 @@ TEXTS = [*FOLDER.glob("*.md"), *FOLDER.glob("lectures/*.md")]
 each_text = pytest.mark.parametrize("path", TEXTS, ids=lambda path: path.stem)
 
 
-def rows_of(head):
-    """Return the cells of the rows of the README's table whose first line begins so."""
-    text = (FOLDER / "README.md").read_text(encoding="utf-8")
+def rows_of(head, name="README.md"):
+    """Return the cells of the rows of a text's table whose first line begins so."""
+    text = (FOLDER / name).read_text(encoding="utf-8")
     table = text.partition(f"\n{head}")[2].partition("\n\n")[0]
     lines = [line.strip("|").split("|") for line in table.splitlines()[2:]]
     return [[cell.strip() for cell in cells] for cells in lines]
@@ -200,6 +239,22 @@ def test_lessons_fit_into_ninety_minutes_and_have_a_note_each():
         assert len(exercises_in(parts)) == 1
 
 
+def test_the_plan_for_one_lesson_fits_into_ninety_minutes():
+    assert sum(int(minutes) for _, minutes in rows_of("| part of the one lesson |")) <= 90
+
+
+def test_quiz_has_three_questions_a_lesson_and_its_answers_stand_apart():
+    lessons = sorted({row[0] for row in rows_of("| lesson |")})
+    sections = {}
+    for name in ("quiz.md", "quiz_answers.md"):
+        parts = (FOLDER / name).read_text(encoding="utf-8").split("\n## Lesson ")[1:]
+        sections[name] = [re.findall(r"^\*\*(\d+)\.\*\*", part, re.MULTILINE) for part in parts]
+        assert [part[0] for part in parts] == lessons
+        assert all(len(numbers) == 3 for numbers in sections[name])
+    assert sections["quiz.md"] == sections["quiz_answers.md"]
+    assert "Answer" not in (FOLDER / "quiz.md").read_text(encoding="utf-8")
+
+
 def test_plan_has_every_exercise_once_with_its_time():
     most = {int(path.name[:2]): minutes_of(path)[1] for path in SOURCES}
     planned = exercises_in(rows_of("| lesson |")) + exercises_in(rows_of("| after lesson |"))
@@ -210,7 +265,7 @@ def test_plan_has_every_exercise_once_with_its_time():
 
 
 def test_rubric_has_every_answer_that_is_graded_by_hand():
-    rows = rows_of("| cell |")
+    rows = rows_of("| cell |", "teachers.md")
     found = {row[0].strip("`"): (int(row[1]), row[2].count(";") + 1) for row in rows}
     expected = {}
     for path in SOURCES:
@@ -292,9 +347,79 @@ def test_answers_of_students(solved):
         with pytest.raises(AssertionError, match=answer.text) as caught:
             run(checks[answer.check], path, attempt)
         message = str(caught.value)
-        assert len(message) > 40 and ":" in message, (
-            f"{answer.check}: {message!r} does not say what to do"
+        assert len(message) > 40 and ":" in message and "\n" not in message, (
+            f"{answer.check}: {message!r} does not say what to do in one line"
         )
+
+
+def functions_in(cell):
+    return [node.name for node in ast.parse(cell.source).body if isinstance(node, ast.FunctionDef)]
+
+
+def tasks_of(path):
+    """Return (name of a function to write, check) of an exercise."""
+    tasks, names = [], []
+    for cell in generate.read_source(path):
+        if cell.kind == "solution":
+            names = functions_in(cell)
+        elif cell.kind == "check":
+            tasks += [(name, cell) for name in names]
+    return tasks
+
+
+@pytest.mark.slow
+def test_a_function_that_returns_nothing_is_told_so(solved):
+    path, names = solved
+    for name, check in tasks_of(path):
+        # What is compiled or entered into a table is found by other checks.
+        if hasattr(names[name], "py_func") or name == "make_ridge":
+            continue
+
+        def nothing(*arguments, **options):
+            return None
+
+        nothing.__name__ = name
+        with pytest.raises(AssertionError, match=r"None|nothing|see the check above"):
+            run(check, path, names | {name: nothing})
+
+
+@pytest.mark.slow
+def test_no_function_that_a_student_is_given_passes_as_an_answer(solved):
+    path, names = solved
+    seen = [generate.without_solution(cell) for cell in generate.read_source(path)]
+    given = [cell for cell in seen if not cell.is_text and cell.kind != "solution"]
+    given = [names[name] for cell in given for name in functions_in(cell)]
+    for name, check in tasks_of(path):
+        if name == "make_ridge":  # its cell enters it into METHODS
+            continue
+        task = names[name]
+        plain = getattr(task, "py_func", task)
+        for function in given:
+            function = getattr(function, "py_func", function)
+            if len(signature(function).parameters) != len(signature(plain).parameters):
+                continue
+            answer = numba.njit(function) if plain is not task else function
+            with pytest.raises(Exception):  # noqa: B017 - it may fail in any way
+                run(check, path, names | {name: answer})
+
+
+@pytest.mark.slow
+def test_a_choice_that_uses_the_future_is_found_whatever_the_window_is(clean):
+    [path] = [path for path in SOURCES if path.stem == "11_drift"]
+    [check] = [check for name, check in tasks_of(path) if name == "choose"]
+    cells = [cell for cell in generate.read_source(path) if not cell.is_text]
+    names = {"__name__": "__main__"}
+    run(cells[0], path, names)  # the imports
+    for first, last in [(0, 1), (0, 2), (-1, 1), (-2, 1), (-1, 2), (0, 9), (-9, 9), (1, 2)]:
+
+        def choose(accuracy, window, first=first, last=last):
+            blocks = range(1, accuracy.shape[1])
+            past = [accuracy[:, max(0, b + first) : b + last] for b in blocks]
+            sums = [part.sum(axis=1).argmax() if part.size else 0 for part in past]
+            return np.array([0, *sums])
+
+        with pytest.raises(AssertionError, match="may use the blocks before it, and no other"):
+            run(check, path, names | {"choose": choose})
 
 
 @each_exercise
@@ -326,9 +451,21 @@ def test_student_meets_the_missing_solution_first_and_no_check_passes_without_it
 
 
 @pytest.mark.slow
-def test_jupyter_names_an_untouched_task_in_one_line_and_the_check_fails():
+def test_jupyter_shows_what_a_check_finds_in_one_line():
     student, _ = generate.generate(SOURCES[0])
     notebook = nbformat.reads(json.dumps(student), as_version=4)
+    # A wrong answer, one that stops, one that the check cannot use, and one that is missing.
+    answers = {
+        "sylvester": ("return np.ones((2**k, 2**k), int)", "only the lower right block has a minus sign"),
+        "entry": ("return i & too", "`entry` stops at `return i & too`: NameError: name 'too'"),
+        "distances": ("return 'no'", "distances of 3 codes of 5 places has shape ()"),
+        "plotkin": (None, "`plotkin` is not answered yet: "),
+    }
+    for cell in notebook.cells:
+        name = cell.metadata.get("nbgrader", {}).get("grade_id", "").rpartition("-")[2]
+        if cell.metadata.get("nbgrader", {}).get("solution") and answers[name][0]:
+            cell.source = re.sub(r"raise NotImplementedError.*", answers[name][0], cell.source)
+    notebook.cells.append(nbformat.v4.new_code_cell("entry(1, 2)"))
     resources = {"metadata": {"path": FOLDER / "student"}}
     NotebookClient(notebook, resources=resources, allow_errors=True).execute()
     graded = [cell for cell in notebook.cells if cell.metadata.get("nbgrader", {}).get("grade")]
@@ -337,29 +474,38 @@ def test_jupyter_names_an_untouched_task_in_one_line_and_the_check_fails():
         [output] = cell.outputs
         assert output.output_type == "error"
         [line] = output.traceback
-        assert line.startswith(f"`{part.name}` is not answered yet: ") and "\n" not in line
+        assert answers[part.name][1] in line and "\n" not in line
+    [own] = notebook.cells[-1].outputs
+    assert len(own.traceback) > 1  # in a cell of one's own a traceback helps
+
+
+@pytest.fixture(scope="module")
+def unpacked(tmp_path_factory):
+    """Make the zip as a teacher does, and unpack it as a student does."""
+    folder = tmp_path_factory.mktemp("zip")
+    # The page to draw on is not made anew: that needs the set-up of `make`.
+    command = ["make", "-o", "build/draw.html", "student-zip", f"PYTHON={sys.executable}"]
+    command.append(f"STUDENT_ZIP={folder}/student.zip")
+    made = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert made.returncode == 0, made.stderr
+    with zipfile.ZipFile(folder / "student.zip") as archive:
+        archive.extractall(folder)
+    return folder / "hmoh-exercises"
 
 
 @pytest.mark.slow
-def test_unpacked_zip_has_all_that_the_first_cells_need(tmp_path):
-    generate.write_zip(tmp_path / "student.zip")
-    with zipfile.ZipFile(tmp_path / "student.zip") as archive:
-        archive.extractall(tmp_path)
-    folder = tmp_path / "hmoh-exercises"
-    assert {"environment.yml", "requirements.txt", "kernels.py", "metrics.py"} <= {
-        path.name for path in folder.iterdir()
-    }
-    assert not list(folder.glob("**/solution")) and not list(folder.glob("**/source"))
-    notebooks = sorted((folder / "notebooks" / "exercises" / "student").glob("*.ipynb"))
-    assert [path.stem for path in notebooks] == [path.stem for path in SOURCES]
-    cells = [json.loads(path.read_text(encoding="utf-8"))["cells"] for path in notebooks]
-    first = [next(cell for cell in part if cell["cell_type"] == "code") for part in cells]
-    lines = ["".join(cell["source"]) for cell in first]
+def test_unpacked_zip_has_all_that_the_first_cells_need(unpacked):
+    notebooks = sorted((unpacked / "notebooks" / "exercises" / "student").glob("*.ipynb"))
+    first = ["import sys; sys.path.insert(0, '../..'); import start, method_pictures"]
+    for path in notebooks:
+        cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
+        code = next(cell for cell in cells if cell["cell_type"] == "code")
+        first.append("".join(code["source"]))
     # A solution and its check run there too.
-    lines += [cell.source for cell in generate.read_source(SOURCES[0])[:6] if not cell.is_text]
-    lines.append("import hmoh, study; print(hmoh, study)")
+    first += [cell.source for cell in generate.read_source(SOURCES[0])[:6] if not cell.is_text]
+    first.append("import hmoh, study; print(hmoh, study)")
     done = subprocess.run(
-        [sys.executable, "-c", "\n".join(lines)],
+        [sys.executable, "-c", "\n".join(first)],
         cwd=notebooks[0].parent,
         env={name: value for name, value in os.environ.items() if name != "PYTHONPATH"},
         capture_output=True,
@@ -367,6 +513,41 @@ def test_unpacked_zip_has_all_that_the_first_cells_need(tmp_path):
         check=True,
     )
     assert done.stdout.splitlines()[-1].count("hmoh-exercises") == 2
+
+
+@pytest.mark.slow
+def test_unpacked_zip_has_the_lesson_the_tables_and_the_terms_but_no_solution(unpacked):
+    names = {path.relative_to(unpacked).as_posix() for path in unpacked.rglob("*")}
+    assert {
+        "environment.yml",
+        "requirements.txt",
+        "kernels.py",
+        "LICENSE",
+        "data/README.md",
+    } <= names
+    texts = ("01_method.ipynb", *(f"exercises/{n}.md" for n in ("glossary", "letters", "quiz")))
+    assert {f"notebooks/{text}" for text in texts} <= names
+    assert not [name for name in names if re.search(r"solution|source|answers|teachers", name)]
+    notebooks = sorted(unpacked.glob("notebooks/exercises/**/*.ipynb"))
+    assert [path.stem for path in notebooks] == [path.stem for path in SOURCES]
+    for path in notebooks:
+        assert_no_solution(path)
+
+
+def test_folders_for_nbgrader_hand_out_no_solution_and_keep_what_grades(tmp_path):
+    command = [sys.executable, FOLDER / "generate.py", "--classroom", tmp_path]
+    subprocess.run(command, check=True, capture_output=True)
+    for kind in ("release", "source"):
+        assert sorted(path.name for path in (tmp_path / kind).iterdir()) == [
+            path.stem for path in SOURCES
+        ]
+    for path in SOURCES:
+        assert_no_solution(tmp_path / "release" / path.stem / f"{path.stem}.ipynb")
+        source = (tmp_path / "source" / path.stem / f"{path.stem}.ipynb").read_text("utf-8")
+        text = path.read_text(encoding="utf-8")
+        for mark in (generate.BEGIN, "### BEGIN HIDDEN TESTS", "### END HIDDEN TESTS"):
+            assert source.count(mark) == text.count(mark)
+    compile((tmp_path / "nbgrader_config.py").read_text(), "nbgrader_config.py", "exec")
 
 
 @pytest.mark.slow

@@ -14,13 +14,17 @@ import pytest
 import yaml
 
 NOTEBOOKS = Path(__file__).parents[1] / "notebooks"
-SOLUTION = "exercises/solution/03_perceptron.html"
-TOC = yaml.safe_load((NOTEBOOKS / "_toc.yml").read_text())
+TOC = (NOTEBOOKS / "_toc.yml").read_text()
+TEACHERS = TOC + (NOTEBOOKS / "_toc_teacher.yml").read_text()  # as `make site TEACHER=1` joins them
 
 
 def listed(entry):
     """Yield the files of an entry of the table of contents, in reading order."""
+    if isinstance(entry, str):
+        entry = yaml.safe_load(entry)
     yield from (entry[key] for key in ("root", "file") if key in entry)
+    for path in sorted(NOTEBOOKS.glob(entry["glob"])) if "glob" in entry else ():
+        yield path.relative_to(NOTEBOOKS).with_suffix("").as_posix()
     for key in ("parts", "chapters", "sections"):
         for part in entry.get(key, []):
             yield from listed(part)
@@ -36,13 +40,15 @@ def test_the_contents_list_every_notebook_text_lecture_and_exercise_once():
         for path in paths
         if ".ipynb_checkpoints" not in path.parts
     ]
-    assert sorted(listed(TOC)) == sorted(there)
+    assert sorted(listed(TEACHERS)) == sorted(there)
 
 
-def test_a_solution_comes_after_its_exercise():
-    names = list(listed(TOC))
-    for name in (name for name in names if "/student/" in name):
-        assert names[names.index(name) + 1] == name.replace("/student/", "/solution/")
+def test_only_teachers_get_solutions_and_answers():
+    apart = set(listed(TEACHERS)) - set(listed(TOC))
+    assert {path.stem for path in NOTEBOOKS.glob("exercises/solution/*")} < {
+        name.rpartition("/")[2] for name in apart
+    }
+    assert not [name for name in listed(TOC) if re.search("solution|answers|teachers", name)]
 
 
 # ---- what is prepared for the pages --------------------------------------------------
@@ -118,11 +124,53 @@ def test_pages_need_no_network_and_their_links_lead_somewhere(site):
 
 
 @pytest.mark.slow
-def test_pages_have_formulas_figures_search_and_buttons(site):
+def test_pages_have_formulas_figures_and_search(site):
     text = (site / "01_method.html").read_text()
     assert 'src="_static/mathjax/' in text and "math notranslate" in text
     assert 'src="searchindex.js' in text and (site / "searchindex.js").exists()
     assert re.search(r'src="_images/\w+\.gif"', text)
-    assert "<title>Solution of exercise 3" in (site / SOLUTION).read_text()
-    assert "https://mybinder.org/v2/gh/" in text
-    assert "https://colab.research.google.com/github/" in text
+
+
+@pytest.mark.slow
+def test_pages_for_students_hold_no_solution(site):
+    names = {path.relative_to(site).as_posix() for path in site.rglob("*")}
+    assert "exercises/student/03_perceptron.html" in names
+    assert not [name for name in names if re.search("solution|answers|teachers", name)]
+    # Of each solution the longest line, as it is searched for and as a page writes it.
+    index = (site / "searchindex.js").read_text()
+    for path in sorted((NOTEBOOKS / "exercises" / "source").glob("*.py")):
+        page = site / "exercises" / "student" / f"{path.stem}.html"
+        text = html.unescape(re.sub(r"<[^>]+>", "", page.read_text()))
+        for hidden in re.findall(r"### BEGIN SOLUTION\n(.*?)### END", path.read_text(), re.DOTALL):
+            line = max((line.strip() for line in hidden.splitlines()), key=len)
+            assert line not in text and line not in index
+
+
+@pytest.mark.slow
+def test_without_a_remote_no_page_has_a_button_to_a_repository(site):
+    text = (site / "01_method.html").read_text()
+    assert "OWNER" not in text
+    origin = subprocess.run(
+        ["git", "remote", "get-url", "origin"], cwd=NOTEBOOKS, capture_output=True, text=True
+    )
+    is_public = origin.stdout.startswith(("https://", "git@"))
+    assert ("Source repository" in text) == is_public
+    is_github = is_public and "github.com" in origin.stdout
+    assert ("mybinder.org" in text) == is_github
+
+
+@pytest.mark.parametrize(
+    "remote",
+    ["https://github.com/a/b.git", "git@github.com:a/b.git", "https://name:key@github.com/a/b/"],
+)
+def test_buttons_lead_to_the_remote_and_show_no_key(book, remote):
+    options = book.buttons(remote)
+    assert options["repository_url"] == "https://github.com/a/b"
+    assert options["launch_buttons"]["colab_url"] and "key" not in str(options)
+
+
+@pytest.mark.parametrize(
+    "remote", ["", "/home/a/b", "../b", "file:///a/b", "http://a/b", "ssh://a/b"]
+)
+def test_a_remote_that_readers_cannot_open_gives_no_button(book, remote):
+    assert book.buttons(remote) == {}

@@ -5,41 +5,113 @@ from __future__ import annotations
 import linecache
 import sys
 import traceback
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pkgutil import resolve_name
 from unittest.mock import patch
 
-__all__ = ["explained", "few_steps", "replaced", "show_unanswered", "switched_off"]
+__all__ = [
+    "explained",
+    "explanation",
+    "few_steps",
+    "one_line_errors",
+    "replaced",
+    "returned",
+    "switched_off",
+]
 
 
-class Unanswered(NotImplementedError):
-    """A task without an answer. Jupyter shows its message instead of a traceback."""
+class OneLine(Exception):
+    """An error of which Jupyter shows the message instead of a traceback."""
 
     def _render_traceback_(self) -> list[str]:
-        return [str(self)]
+        return [" ".join(str(self).split())]
 
 
-def show_unanswered() -> None:
-    """Let Jupyter name the task that is not answered yet, instead of showing a traceback.
+def one_line_errors() -> None:
+    """Let Jupyter show what a check finds in one line, without a traceback.
 
-    A student's cell raises NotImplementedError until it is answered. Its check then fails deep
-    inside of folded code, where a traceback helps nobody.
+    A student's cell raises NotImplementedError until it is answered, and its check then fails deep
+    inside of folded code. Cells without an assert, such as a student's own, keep their tracebacks.
     """
     from IPython import get_ipython  # only notebooks need it
 
     def show(shell, kind, error, trace, tb_offset=None):
-        name = traceback.extract_tb(trace)[-1].name
-        task = "This task" if name.startswith("<") else f"`{name}`"
-        message = (
-            f"{task} is not answered yet: write your code where it says YOUR CODE HERE, delete "
-            "the line `raise NotImplementedError`, run that cell, and run this one again."
-        )
-        shell.showtraceback((kind, Unanswered(message), trace))
+        frames = traceback.extract_tb(trace)
+        cells = [frame for frame in frames if _is_cell(frame.filename)]
+        message = explanation(error, cells, shell.user_ns["In"][-1])
+        shown = error if message is None else OneLine(message)
+        shell.showtraceback((kind, shown, trace))
 
     shell = get_ipython()
     if shell is not None:
-        shell.set_custom_exc((NotImplementedError,), show)
+        shell.set_custom_exc((Exception,), show)
+
+
+def _is_cell(filename: str) -> bool:
+    """Tell whether this is the file that IPython names for a cell."""
+    return "ipykernel" in filename or filename.startswith("<ipython-input")
+
+
+def explanation(error: Exception, frames: list, cell: str) -> str | None:
+    """Return what to tell a student of an error, or None if its traceback says it best.
+
+    Parameters
+    ----------
+    error : Exception
+        What was raised.
+    frames : list of traceback.FrameSummary
+        The lines of notebook cells on the way to it, the outermost first.
+    cell : str
+        The code of the cell that was run.
+
+    Examples
+    --------
+    >>> explanation(AssertionError("k is 2, but 3 is needed"), [], "assert k == 3")
+    'k is 2, but 3 is needed'
+    >>> frames = [traceback.FrameSummary("cell 5", 2, "<module>", line="assert half(4) == 2")]
+    >>> frames.append(traceback.FrameSummary("cell 4", 3, "half", line="return x / too"))
+    >>> explanation(NameError("name 'too' is not defined"), frames, "assert half(4) == 2")
+    "`half` stops at `return x / too`: NameError: name 'too' is not defined."
+    >>> explanation(NameError("name 'too' is not defined"), frames, "half(4)") is None
+    True
+    """
+    if isinstance(error, NotImplementedError):
+        name = frames[-1].name if frames else "<module>"
+        task = "This task" if name.startswith("<") else f"`{name}`"
+        return (
+            f"{task} is not answered yet: write your code where it says YOUR CODE HERE, delete "
+            "the line `raise NotImplementedError`, run that cell, and run this one again."
+        )
+    if isinstance(error, AssertionError) and str(error):
+        return str(error)
+    if "assert " not in cell or not frames:
+        return None
+    said = f"{type(error).__name__}: {error}".rstrip(".: ")
+    last = frames[-1]
+    if last.filename != frames[0].filename:
+        return f"`{last.name}` stops at `{last.line}`: {said}."
+    return (
+        f"the check stops at `{last.line}`: {said}: "
+        "does your function return what its docstring says, for all arguments?"
+    )
+
+
+def returned(function: Callable, *arguments) -> None:
+    """Call a student's function, and say so if it returns nothing.
+
+    Examples
+    --------
+    >>> def half(x):
+    ...     x / 2
+    >>> returned(half, 4)
+    Traceback (most recent call last):
+        ...
+    AssertionError: half returns nothing (None): end it with `return` and the result.
+    """
+    assert function(*arguments) is not None, (
+        f"{function.__name__} returns nothing (None): end it with `return` and the result."
+    )
 
 
 @contextmanager

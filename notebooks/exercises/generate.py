@@ -1,7 +1,8 @@
 """Make the notebooks of all exercises from their sources.
 
     python notebooks/exercises/generate.py [--run] [NN ...]
-    python notebooks/exercises/generate.py --zip
+    python notebooks/exercises/generate.py --zip build/student.zip
+    python notebooks/exercises/generate.py --classroom build/classroom
 
 Edit only source/NN_name.py. It has task, hints, solution and checks in cells. A cell begins with
 one of these lines:
@@ -13,14 +14,16 @@ one of these lines:
     # %% [markdown] answer NAME POINTS    text to write, graded by hand
 
 A solution or an answer is hidden between ### BEGIN SOLUTION and ### END SOLUTION. In text these
-markers are <!-- comments -->.
+markers are <!-- comments -->. What a check tries only while grading, so that an answer which lists
+the right values fails, is hidden between ### BEGIN HIDDEN TESTS and ### END HIDDEN TESTS.
 
 A source makes two notebooks: student/NN_name.ipynb without the solutions, and
 solution/NN_name.ipynb, executed. Both have nbgrader's cell metadata. The second is what nbgrader
 takes as source. A solution whose cells did not change keeps its outputs, so that a second run
 changes no file. --run executes all of them again.
 
---zip writes build/student.zip, which students unpack and work in without the clone.
+--zip writes what students unpack and work in without the clone; --classroom the folders of a course
+for nbgrader. Neither needs Jupyter.
 """
 
 from __future__ import annotations
@@ -38,6 +41,7 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 BEGIN = "### BEGIN SOLUTION"
 END = "### END SOLUTION"
+HIDDEN = re.compile(r"^ *### BEGIN HIDDEN TESTS\n(?:.*\n)*? *### END HIDDEN TESTS\n", re.MULTILINE)
 TO_WRITE = ("solution", "answer")
 GRADED = ("check", "answer")
 HEADER = re.compile(
@@ -46,7 +50,12 @@ HEADER = re.compile(
 )
 
 # What students get beside their notebooks and the modules that these import.
-DATA = ("data/mnist.npz", "data/paper_results.json", "LICENSE")
+SHIPPED = (
+    *("data/mnist.npz", "data/paper_results.json", "data/README.md", "LICENSE"),
+    *("notebooks/LICENSE", "notebooks/01_method.ipynb", "notebooks/figures/walking_code.gif"),
+    *(f"notebooks/exercises/{name}.md" for name in ("glossary", "letters", "quiz")),
+    "notebooks/exercises/check_environment.py",
+)
 ZIP_README = """# Exercises: online hashing
 
 You need Python 3.11 or newer. In this folder:
@@ -58,10 +67,25 @@ You need Python 3.11 or newer. In this folder:
 
 With conda: `conda env create -f environment.yml`, `conda activate hmoh-exercises`, `jupyter lab`.
 
-Open `notebooks/exercises/student/01_sylvester.ipynb`, and leave the notebooks in that folder.
+Read `notebooks/01_method.ipynb`, which shows the method in pictures. Then open
+`notebooks/exercises/student/01_sylvester.ipynb`, and leave the notebooks in that folder.
+`notebooks/exercises` also has a glossary, a table of the letters and a quiz. Open `draw.html` in a
+browser to draw a digit, see its code, and teach the model a symbol.
+
 Where a text mentions other notebooks or the clone, it means the whole project. You can do all
-exercises without it. Open `draw.html` in a browser to draw a digit, see its code, and teach the
-model a symbol.
+exercises without it. Code is under the MIT licence, texts under CC BY 4.0 (`LICENSE`,
+`notebooks/LICENSE`); MNIST has its own terms (`data/README.md`, which describes other files too).
+"""
+# nbgrader runs every cell in a kernel that gets the environment of this process.
+CLASSROOM_CONFIG = """import os
+
+os.environ["PYTHONPATH"] = {folder!r}  # where start.py is
+os.environ["HMOH_PROFILE"] = "quick"
+c = get_config()
+c.CourseDirectory.course_id = "hashing"
+c.CourseDirectory.root = os.path.dirname(os.path.abspath(__file__))
+c.ExecutePreprocessor.timeout = 300
+c.Execute.timeout = 300
 """
 
 
@@ -110,6 +134,8 @@ def _new_cell(line: str, place: str) -> Cell:
 
 def without_solution(cell: Cell) -> Cell:
     """Return the cell as a student gets it."""
+    if cell.kind == "check":
+        cell = cell._replace(source=HIDDEN.sub("", cell.source))
     stub = ["# YOUR CODE HERE", 'raise NotImplementedError("not answered yet")']
     if cell.is_text:
         stub = ["*Your answer here.*"]
@@ -240,15 +266,23 @@ def imported(source: str, package: str = "") -> set[Path]:
     return {file for file in files if file.is_file()}
 
 
+def code_of(path: Path) -> str:
+    """Return the code of a script or notebook."""
+    text = path.read_text(encoding="utf-8")
+    if path.suffix != ".ipynb":
+        return text
+    cells = json.loads(text)["cells"]
+    return "\n".join("".join(cell["source"]) for cell in cells if cell["cell_type"] == "code")
+
+
 def write_zip(path: Path) -> None:
     """Write all that students need: notebooks, the modules that these import, data, packages."""
-    sources = sorted((HERE / "source").glob("*.py"))
-    new = set().union(*(imported(source.read_text(encoding="utf-8")) for source in sources))
+    notebooks = [*(HERE / "student").glob("*.ipynb"), ROOT / "notebooks" / "01_method.ipynb"]
+    new = set().union(*(imported(code_of(notebook)) for notebook in notebooks))
     modules = set()
     while new:
         modules |= new
-        found = (imported(file.read_text(encoding="utf-8"), file.parent.name) for file in new)
-        new = set().union(*found) - modules
+        new = set().union(*(imported(code_of(file), file.parent.name) for file in new)) - modules
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     packages = project["dependencies"] + project["optional-dependencies"]["notebooks"]
     lines = ["name: hmoh-exercises", "channels: [conda-forge]", "dependencies:"]
@@ -258,10 +292,10 @@ def write_zip(path: Path) -> None:
         "requirements.txt": "\n".join(packages) + "\n",
         "environment.yml": "\n".join(lines) + "\n",
     }
-    files = [*modules, *(HERE / "student").glob("*.ipynb"), HERE / "check_environment.py"]
-    path.parent.mkdir(exist_ok=True)
+    files = {*modules, *notebooks, *(ROOT / name for name in SHIPPED)}
+    path.parent.mkdir(parents=True, exist_ok=True)
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
-        for file in sorted([*files, *(ROOT / name for name in DATA)]):
+        for file in sorted(files):
             archive.write(file, f"hmoh-exercises/{file.relative_to(ROOT).as_posix()}")
         for name, text in texts.items():
             archive.writestr(f"hmoh-exercises/{name}", text)
@@ -270,12 +304,28 @@ def write_zip(path: Path) -> None:
             archive.write(page, "hmoh-exercises/draw.html")
 
 
+def write_classroom(folder: Path) -> None:
+    """Write a course for nbgrader: what to hand out and its source, one assignment an exercise."""
+    for path in sorted((HERE / "source").glob("[0-9][0-9]_*.py")):
+        student, solution = generate(path)
+        for kind, made in (("release", student), ("source", solution)):
+            place = folder / kind / path.stem / f"{path.stem}.ipynb"
+            place.parent.mkdir(parents=True, exist_ok=True)
+            place.write_text(to_text(made), encoding="utf-8")
+    config = CLASSROOM_CONFIG.format(folder=str(ROOT / "notebooks"))
+    (folder / "nbgrader_config.py").write_text(config, encoding="utf-8")
+
+
 def main(arguments: list[str]) -> None:
-    """Make the notebooks of the exercises that are named, or of all; or the students' zip."""
-    if arguments == ["--zip"]:
-        path = ROOT / "build" / "student.zip"
+    """Make the notebooks of the exercises that are named, or of all; or what a class gets."""
+    if arguments[:1] == ["--zip"]:
+        path = Path(arguments[1])
         write_zip(path)
-        print(f"{path.relative_to(ROOT)}: {path.stat().st_size / 1e6:.1f} MB")
+        print(f"{path}: {path.stat().st_size / 1e6:.1f} MB")
+        return
+    if arguments[:1] == ["--classroom"]:
+        write_classroom(Path(arguments[1]))
+        print(f"{arguments[1]}: see notebooks/exercises/teachers.md")
         return
     run_all = "--run" in arguments
     wanted = [name for name in arguments if name != "--run"]

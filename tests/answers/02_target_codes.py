@@ -236,3 +236,21 @@ def align(C, W):
 
 def collision(r, L):
     return 1 - np.prod(1 - np.arange(L) / 2**r)
+
+
+# %% wrong order: returns nothing
+def order(r, L):
+    n = 2
+    while n < max(r, L):
+        n *= 2
+
+
+# %% wrong collision: right for all r and L
+def collision(r, L):
+    known = {(3, 4): 0.58984375, (2, 2): 0.25, (1, 3): 1, (3, 8): 0.9975967407226562}
+    return known.get((r, L), 0.16305487791028817)
+
+
+# %% wrong balance: returns nothing
+def probability_of_balance(r):
+    comb(r, r // 2) / 2**r

@@ -204,7 +204,7 @@ def wrong_bits(rate):
     return ((features[-1000:] @ W1.T > 0) != (features[-1000:] @ W2.T > 0)).sum()
 
 
-# %% wrong rate: learn both sets of weights from W = 0 and from the same 600 samples
+# %% wrong rate: learn both sets of weights from the same 600 samples
 def wrong_bits(rate):
     W1 = perceptron(features[:600], labels[:600], targets)
     W2 = perceptron(features[600:1200], labels[600:1200], targets, rate)
@@ -358,3 +358,35 @@ def perceptron_compiled(Z, y, C, W):
             error = np.float32((C[y[i], k] - sign) // 2)
             for j in range(W.shape[1]):
                 W[k, j] += error * Z[i, j]
+
+
+# %% wrong perceptron: W is not 0 at the start
+def perceptron(Z, y, C, rate=1.0):
+    W = np.random.default_rng().normal(size=(C.shape[1], Z.shape[1])).astype(np.float32)
+    for i in range(len(Z)):
+        for k in range(C.shape[1]):
+            c = C[y[i], k]
+            if (W[k] @ Z[i] > 0) != (c > 0):
+                W[k] += np.float32(rate * c) * Z[i]
+    return W
+
+
+# %% wrong perceptron: W is not 0 at the start
+swap(
+    "np.random.default_rng().normal(size=(C.shape[1], Z.shape[1])).astype(np.float32)",
+    "np.ones((C.shape[1], Z.shape[1]), np.float32)",
+)
+
+
+# %% wrong rate: returns nothing
+def wrong_bits(rate):
+    W1 = perceptron(features[:600], labels[:600], targets)
+    W2 = perceptron(features[:600], labels[:600], targets, rate)
+    n = ((features[-1000:] @ W1.T > 0) != (features[-1000:] @ W2.T > 0)).sum()
+
+
+# %% wrong rate: with right weights no bit differs
+def wrong_bits(rate):
+    perceptron(features[:600], labels[:600], targets, 1)
+    perceptron(features[:600], labels[:600], targets, rate)
+    return 1500

@@ -236,7 +236,7 @@ def expected_ap(items, relevant):
     return total / N_hits
 
 
-# %% wrong closed: m = \(n⁺ - 1\)/\(n - 1\) is 0 here
+# %% wrong closed: m is \(n⁺ - 1\)/\(n - 1\), not n⁺/n
 swap("m = (hits - 1) / (n - 1) if n > 1 else 0", "m = hits / n")
 
 # %% wrong closed: divide the total by R
@@ -245,11 +245,11 @@ swap("return total / N_hits", "return total")
 # %% wrong closed: for n = 1 take m = 0
 swap("m = (hits - 1) / (n - 1) if n > 1 else 0", "m = (hits - 1) / (n - 1)")
 
-# %% wrong closed: N = 2 and N⁺ = 1 before it
+# %% wrong closed: add n⁺ to it after each tie
 swap("    N_hits += hits\n    return total / N_hits", "return total / relevant.sum()")
 
 
-# %% wrong closed: minus those of the last rank before it
+# %% wrong closed: with N and not N \+ 1
 def expected_ap(items, relevant):
     N = N_hits = total = 0
     for n, hits in zip(items.tolist(), relevant.tolist()):
@@ -456,3 +456,50 @@ def expected_ap(items, relevant):
 
 def mean_ap(histogram):
     return np.mean(list(map(expected_ap, histogram.items, histogram.relevant)))
+
+
+# %% wrong ap: wrong for this list
+def average_precision(relevant):
+    known = {(0, 1, 1, 0, 1): 53 / 90, (1, 0, 1): 5 / 6, (0, 1): 1 / 2, (0, 0, 1, 1): 5 / 12}
+    return known.get(tuple(relevant), 1.0)
+
+
+# %% wrong enumerate: it must be right for all ties
+def expected_by_enumeration(ties):
+    known = {(2, 1): 3 / 4, (3, 1): 11 / 18, (4, 2): 49 / 72, (3, 1, 2, 1): 191 / 360}
+    known |= {(1, 0, 2, 1): 5 / 12, (1, 1, 0, 0, 2, 1): 11 / 12, (4, 2, 5, 2): 8579 / 14400}
+    return known.get(tuple(np.ravel(ties).tolist()), 1.0)
+
+
+# %% right closed: what the next ones change
+def expected_ap(items, relevant):
+    N = N_hits = 0
+    total = 0.0
+    for n, hits in zip(np.asarray(items).tolist(), np.asarray(relevant).tolist()):
+        if hits:
+            m = (hits - 1) / (n - 1) if n > 1 else 0.0
+            total += (
+                hits / n * (m * n + (N_hits + 1 - (N + 1) * m) * (harmonic(N + n) - harmonic(N)))
+            )
+        N += n
+        N_hits += hits
+    return total / N_hits
+
+
+# %% wrong closed: the bracket has N \+ 1, not N
+swap("(N + 1) * m", "N * m")
+
+# %% wrong closed: with N and not N - 1
+swap("- harmonic(N))", "- harmonic(max(N - 1, 0)))")
+
+# %% wrong closed: the term m n is missing
+swap("(m * n + (", "((")
+
+# %% wrong closed: m is \(n⁺ - 1\)/\(n - 1\), not \(n⁺ - 1\)/n
+swap("(hits - 1) / (n - 1) if n > 1 else 0.0", "(hits - 1) / n")
+
+# %% wrong closed: is subtracted, not added
+swap("1 - (N + 1)", "1 + (N + 1)")
+
+# %% wrong closed: not by the number of distances
+swap("total / N_hits", "total / len(items)")

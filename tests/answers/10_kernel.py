@@ -375,3 +375,8 @@ def rbf_stable(X, A, eta2):
     a = A - origin
     squared = (x * x).sum(1)[:, None] + (a * a).sum(1) - 2 * (x @ a.T)
     return np.minimum(1, np.exp(-squared / (2 * eta2))).astype(np.float32)
+
+
+# %% wrong product: returns nothing
+def rbf_product(X, A, eta2):
+    np.exp(-((X**2).sum(1)[:, None] - 2 * X @ A.T + (A**2).sum(1)) / (2 * eta2))

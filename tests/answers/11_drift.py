@@ -393,3 +393,47 @@ def choose(accuracy, window):
     b = np.arange(accuracy.shape[1])
     start = np.maximum(b - window, 0)
     return (sums[:, b] - sums[:, start]).round(12).argmax(axis=0)
+
+
+# %% wrong prequential: returns nothing
+def prequential(model, X, y, block):
+    model.learn(X[:block], y[:block])
+    for start in range(block, len(X), block):
+        print((model.predict(X[start : start + block]) == y[start : start + block]).mean())
+        model.learn(X[start : start + block], y[start : start + block])
+
+
+# %% wrong weights: n is ignored
+def weights_of_steps(T, n):
+    return np.full(T, 1 / T)
+
+
+# %% wrong weights: right for all T and n
+def weights_of_steps(T, n):
+    known = {(3, 2): [1, 1, 2], (4, 2): [1, 1, 2, 4], (5, 3): [4, 4, 4, 6, 9], (3, 1): [0, 0, 1]}
+    return np.array(known.get((T, n), [1] * T)) / sum(known.get((T, n), [1] * T))
+
+
+# %% wrong choose: may use the blocks before it, and no other
+def choose(accuracy, window):
+    # The block's own future is in the window.
+    blocks = accuracy.shape[1]
+    return np.array(
+        [0] + [accuracy[:, b : b + window].mean(axis=1).argmax() for b in range(1, blocks)]
+    )
+
+
+# %% wrong choose: may use the blocks before it, and no other
+def choose(accuracy, window):
+    chosen = [0]
+    for b in range(1, accuracy.shape[1]):
+        chosen.append(accuracy[:, max(0, b - window + 1) : b + 2].sum(axis=1).argmax())
+    return np.array(chosen)
+
+
+# %% wrong choose: may use the blocks before it, and no other
+def choose(accuracy, window):
+    chosen = [0]
+    for b in range(1, accuracy.shape[1]):
+        chosen.append(np.median(accuracy[:, max(0, b - window) : b + 1], axis=1).argmax())
+    return np.array(chosen)

@@ -28,11 +28,12 @@ from math import ceil
 
 import numpy as np
 
-from exercises.checks import replaced, show_unanswered, switched_off
+from exercises import references
+from exercises.checks import one_line_errors, replaced, returned, switched_off
 from hmoh import hadamard
 from study import datasets, pictures
 
-show_unanswered()
+one_line_errors()
 
 # %%
 # These calls are switched off while your functions are checked.
@@ -77,6 +78,7 @@ def sylvester(k):
 
 
 # %% check sylvester 2
+returned(sylvester, 1)
 needs = [hadamard(2**k).astype(int) for k in range(6)]
 with switched_off(globals(), *LIBRARY):
     made = [np.asarray(sylvester(k)) for k in range(6)]
@@ -180,6 +182,7 @@ def no_matrix(*arguments):
 H = hadamard(64).astype(int)
 large = [(2**40 + 5, 2**40 + 1, 1), (2**62 + 1, 2**62, -1)]
 try:
+    returned(entry, 1, 2)
     with switched_off(globals(), *LIBRARY), replaced(globals(), sylvester=no_matrix):
         found = [[entry(i, j) for j in range(64)] for i in range(64)]
         found_large = [entry(i, j) for i, j, _ in large]
@@ -275,6 +278,7 @@ def distances(C):
 
 
 # %% check distances 3
+returned(distances, np.ones((4, 2), int))
 rng = np.random.default_rng(1)
 tosses = {r: rng.random((r, L)) < 0.5 for r, L in [(5, 3), (8, 8), (200, 4)]}
 cases = [np.where(tossed, 1, -1) for tossed in tosses.values()]
@@ -286,7 +290,7 @@ overflow = (
 )
 for C in cases:
     r, L = C.shape
-    need = (C[:, :, None] != C[:, None, :]).sum(axis=0)
+    need = references.distances(C)
     try:
         D = np.asarray(distances(C.astype(np.int8)))
     except OverflowError as error:
@@ -356,6 +360,7 @@ def plotkin(L, r):
 
 
 # %% check plotkin 2
+returned(plotkin, 10, 64)
 cases = [
     (10, 64, 35),
     (10, 8, 4),
@@ -382,6 +387,13 @@ for L, r, need in cases:
     assert value == need, (
         f"plotkin({L}, {r}) = {value}, but {L} codes of {r} bits allow {need}: {why}."
     )
+### BEGIN HIDDEN TESTS
+for L in range(2, 40, 2):  # for an odd L there is a sharper bound
+    for r in range(1, 90):
+        assert plotkin(L, r) == int(r * L / (2 * (L - 1)) + 1e-9), (
+            f"plotkin({L}, {r}) = {plotkin(L, r)}: it must be right for all L and r."
+        )
+### END HIDDEN TESTS
 print("plotkin: correct")
 
 # %% [markdown]

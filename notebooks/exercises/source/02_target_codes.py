@@ -24,10 +24,11 @@ from math import comb, erf, exp, pi, prod, sqrt
 import matplotlib.pyplot as plt
 import numpy as np
 
-from exercises.checks import show_unanswered
+from exercises import references
+from exercises.checks import one_line_errors, returned
 from hmoh import Codebook, hadamard
 
-show_unanswered()
+one_line_errors()
 
 # %% [markdown]
 # ## 2.1 The order of the matrix
@@ -59,6 +60,7 @@ def order(r, L):
 
 
 # %% check order 2
+returned(order, 8, 10)
 for r, L, need in [
     (8, 10, 16),
     (16, 10, 16),
@@ -83,6 +85,14 @@ for r, L, need in [
     if value == need.bit_length() - 1 and need > 2:
         why = f"this is k; the order is 2**k = {need}"
     assert value == need, f"order({r}, {L}) = {value}, but {need} is needed: {why}; see Eq. 10."
+### BEGIN HIDDEN TESTS
+for r in range(1, 70):
+    for L in range(1, 70):
+        need = max(2, 1 << (max(r, L) - 1).bit_length())
+        assert order(r, L) == need, (
+            f"order({r}, {L}) = {order(r, L)}, but {need} is needed: Eq. 10."
+        )
+### END HIDDEN TESTS
 orders = {r: order(r, 10) for r in (8, 16, 32, 48, 64, 128)}
 print("order: correct; MNIST (10 classes) needs", orders)
 
@@ -126,6 +136,7 @@ def align(C, W):
 rng = np.random.default_rng(0)
 C = hadamard(16)[:, rng.permutation(16)[:10]]
 W = rng.normal(size=(16, 8))
+returned(align, C.copy(), W.copy())
 T = np.asarray(align(C.copy(), W.copy()))
 assert T.shape == (10, 8), (
     f"align gave shape {T.shape} for 10 classes and 8 bits, but (10, 8) is needed: "
@@ -136,8 +147,8 @@ assert set(values) <= {-1, 0, 1} and -1 in values, (
     f"the targets hold {values[:4]}, but only +1 and -1 are allowed: take the sign, "
     "with -1 for the negative ones."
 )
-outputs = np.array([[sum(W[:, k] * C[:, label]) for k in range(8)] for label in range(10)])
-need = np.where(outputs > 0, 1, -1)
+outputs = references.projections(C, W)
+need = 2 * (outputs > 0) - 1
 assert not (need.T.reshape(10, 8) == T).all(), (
     "the rows mix the bits of several classes: reshape does not turn columns into rows; "
     "transpose with .T."
@@ -183,6 +194,7 @@ def probability_of_balance(r):
 
 
 # %% check balance 2
+returned(probability_of_balance, 8)
 fixed = {2: 0.5, 4: 0.375, 8: 0.2734375, 24: 0.1611802577972412}
 for r, need in fixed.items():
     value = probability_of_balance(r)
@@ -207,6 +219,13 @@ for r, need in fixed.items():
     assert abs(value - need) < 1e-9, (
         f"probability_of_balance({r}) = {value:.6g}, but it is {need:.6g}: {why}."
     )
+### BEGIN HIDDEN TESTS
+for r in range(2, 60, 2):
+    need = prod((2 * i - 1) / (2 * i) for i in range(1, r // 2 + 1))
+    assert abs(probability_of_balance(r) - need) < 1e-9, (
+        f"probability_of_balance({r}) = {probability_of_balance(r)}: it must be right for all r."
+    )
+### END HIDDEN TESTS
 values = {r: round(probability_of_balance(r), 3) for r in (8, 24, 48)}
 print("an aligned code is exactly balanced with probability", values)
 
@@ -265,6 +284,7 @@ def collision(r, L):
 
 
 # %% check collision 2
+returned(collision, 3, 4)
 fixed = [
     (3, 4, 0.58984375),  # 8 codes, and 1 - 8 * 7 * 6 * 5 / 8**4
     (2, 2, 0.25),
@@ -303,6 +323,14 @@ for r, L, need in fixed:
         f"collision({r}, {L}) = {value:.6g}, but {L} codes of {r} bits collide with "
         f"probability {need:.6g}: {why}."
     )
+### BEGIN HIDDEN TESTS
+for r in range(1, 9):
+    for L in range(1, 20):
+        need = 1 - (comb(2**r, L) * prod(range(1, L + 1)) / 2 ** (r * L))
+        assert abs(collision(r, L) - need) < 1e-9, (
+            f"collision({r}, {L}) = {collision(r, L)}: it must be right for all r and L."
+        )
+### END HIDDEN TESTS
 print("collision: correct")
 
 # %% [markdown]
@@ -332,20 +360,12 @@ print(f"{np.mean(drawn):.3f}; random codes {collision(8, 10):.3f}")
 
 # %%
 rng = np.random.default_rng(0)
-
-
-def least_distance(T):
-    inner = T @ T.T
-    different = ~np.eye(len(T), dtype=bool)
-    return (T.shape[1] - inner[different].max()) // 2
-
-
 n_draws = 2000
-aligned = [least_distance(draw_aligned(rng, 8, 10, 16)) for _ in range(n_draws)]
+aligned = [references.spread(draw_aligned(rng, 8, 10, 16))[0] for _ in range(n_draws)]
 coins = []
 for _ in range(n_draws):
     tossed = np.where(rng.random((10, 8)) < 0.5, 1, -1)
-    coins.append(least_distance(tossed))
+    coins.append(references.spread(tossed)[0])
 _, axes = plt.subplots()
 places = np.arange(5)
 shares = np.bincount(aligned, minlength=5)[:5] / n_draws
@@ -395,7 +415,7 @@ for kind in ("random", "spread"):
     for seed in range(8):
         book = Codebook(8, kind, n_labels=10, seed=seed).add(list(range(10)))
         T = np.stack(list(book.targets.values())).astype(int)
-        values.append(int(least_distance(T)))
+        values.append(references.spread(T)[0])
     print(f"{kind}: minimum distances over eight seeds {values}")
 
 # %% [markdown]

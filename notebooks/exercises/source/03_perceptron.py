@@ -25,12 +25,12 @@ import start
 import numpy as np
 from numba import njit
 
-from exercises.checks import explained, replaced, show_unanswered
+from exercises.checks import explained, one_line_errors, replaced, returned
 from hmoh import HMOH
 from kernels import RBF
 from study import datasets
 
-show_unanswered()
+one_line_errors()
 
 # %%
 mnist = datasets.load("mnist")
@@ -73,20 +73,20 @@ print("targets", targets.shape, targets.dtype)
 #
 # <details><summary>Hint 1</summary>
 #
-# Write `for i in range(len(Z)):` and inside it `for k in range(C.shape[1]):`. The product is `W[k]
-# @ Z[i]`.
+# Two loops, one inside the other: over the samples i, and over the bits k. Which row of W answers
+# for bit k? Which entry of C is its target?
 #
 # </details>
 # <details><summary>Hint 2</summary>
 #
-# A bit is wrong if `(W[k] @ Z[i] > 0) != (c > 0)` for its target `c = C[y[i], k]`. This treats 0
-# as -1, as it must.
+# Compare two truth values: whether the product is above 0, and whether the target is. This treats
+# 0 as -1, as it must.
 #
 # </details>
 # <details><summary>Hint 3</summary>
 #
-# Let `W = np.zeros((C.shape[1], Z.shape[1]), np.float32)`, and update with
-# `W[k] += np.float32(rate * c) * Z[i]`.
+# W is float32 if you ask for it: `np.zeros(shape, np.float32)`. Only the row of the wrong bit
+# changes.
 #
 # </details>
 
@@ -149,6 +149,11 @@ why = (
 for mistake, weights in mistakes.items():
     if np.array_equal(W, weights):
         why = mistake
+if not np.array_equal(W, need):
+    # Features of 0 change no weight, so this is what the pass starts from.
+    at_start = np.asarray(perceptron(0 * small_Z, small_y, small_C))
+    if at_start.any():
+        why = "W is not 0 at the start; begin with np.zeros, not with random or other numbers"
 assert np.array_equal(W, need), (
     f"after the four small samples W is {W.tolist()}, but it must be {need}: {why}."
 )
@@ -205,71 +210,84 @@ def wrong_bits(rate):
 
 
 # %% check rate 2
-def right_pass(Z, y, C, rate=1.0):
-    """Learn all bits of a sample together; used instead of your perceptron."""
-    W = np.zeros((len(C[0]), len(Z[0])), np.float32)
-    for z, c in zip(Z, C[y], strict=True):
-        miss = np.flatnonzero((c < 0) == (W @ z > 0))
-        W[miss] += np.float32(rate) * c[miss, None] * z
+# Features and weights that give other numbers of bits for each way to count them.
+marked = np.zeros((3000, 100), np.float32)
+for rows in (slice(0, 110), slice(1200, 1250), slice(2000, 2300)):
+    marked[rows] = 1
+rates = []
+
+
+def noted(Z, y, C, rate=1.0):
+    """Write the rate down; for rates other than 1, five bits of W turn round."""
+    same = np.array_equal(Z, marked[:600]) and np.array_equal(y, labels[:600])
+    why = "these are other samples, labels or targets"
+    if len(Z) > 600:
+        why = "the weights are learned from all samples, not from the first 600"
+    assert same and np.array_equal(C, targets), (
+        f"perceptron is called with {len(Z)} samples: {why}; learn both sets of weights from the "
+        "same 600 samples: features[:600], labels[:600] and targets."
+    )
+    rates.append(float(rate))
+    W = np.ones((16, 100), np.float32)
+    W[:5] *= 1 if rate == 1 else -1
     return W
 
 
-with replaced(globals(), perceptron=right_pass):
-    differing = {rate: wrong_bits(rate) for rate in (2**-10, 0.25, 4.0)}
-    backwards = wrong_bits(-1.0)
-for value in (*differing.values(), backwards):
-    assert isinstance(value, (int, np.integer)), (
-        f"wrong_bits gives {value!r}, but a whole number is needed: count with sum(), not mean()."
-    )
-last = features[-1000:]
-weights = {}
-for rate in (1.0, 4.0, -1.0):
-    weights[rate] = right_pass(features[:600], labels[:600], targets, rate)
-codes = {rate: last @ W.T > 0 for rate, W in weights.items()}
-truth = targets[labels[-1000:]] > 0
-assert differing[4.0] != (weights[1.0] != weights[4.0]).sum(), (
-    f"wrong_bits(4.0) = {differing[4.0]}, the number of weights that differ: compare the "
-    "codes, which are signs of products."
+with replaced(globals(), perceptron=noted, features=marked):
+    returned(wrong_bits, 4.0)
+    rates.clear()
+    value = wrong_bits(4.0)
+assert isinstance(value, (int, np.integer)), (
+    f"wrong_bits gives {value!r}, but a whole number is needed: count with sum(), not mean()."
 )
-assert differing[4.0] != (codes[1.0] != truth).sum(), (
-    f"wrong_bits(4.0) = {differing[4.0]}, the number of bits that differ from the targets: "
-    "compare with the codes of rate 1 instead."
-)
-assert not any(differing.values()), (
-    f"wrong_bits gives {differing}, but none of these rates changes a bit: learn both sets "
-    "of weights from W = 0 and from the same 600 samples, and take the same 1,000 codes."
-)
-need = (codes[1.0] != codes[-1.0]).sum()
-if backwards != need:
-    long = [right_pass(features, labels, targets, rate) for rate in (1.0, -1.0)]
+if rates:
+    why = "compare the codes of features[-1000:] by both sets of weights, bit by bit"
+    if 1.0 not in rates:
+        why = "both sets of weights have the same rate; one of them needs rate 1"
+    if len(rates) < 2:
+        why = (
+            "only one set of weights was learned: count the bits that differ from the codes of "
+            "rate 1, not the number of bits that differ from the targets"
+        )
     mistakes = {
-        "both sets of weights have the same rate": 0,
-        "this counts codes, but a code has 16 bits": 1000,
-        "these are the first 1,000 samples, not the last": (
-            (features[:1000] @ weights[1.0].T > 0) != (features[:1000] @ weights[-1.0].T > 0)
-        ).sum(),
-        "the weights are learned from all samples, not from the first 600": (
-            (last @ long[0].T > 0) != (last @ long[1].T > 0)
-        ).sum(),
-        "the codes of all samples are compared, not those of the last 1,000": (
-            (features @ weights[1.0].T > 0) != (features @ weights[-1.0].T > 0)
-        ).sum(),
+        0: "both sets of weights have the same rate, or the same codes are compared twice",
+        300: "this counts codes, but a code has 16 bits",
+        500: "this is the number of weights that differ; compare the codes, which are signs",
+        550: "these are the first 1,000 samples, not the last",
+        2300: "the codes of all samples are compared, not those of the last 1,000",
     }
-    why = "learn from features[:600] and compare the codes of features[-1000:]"
-    for mistake, number in mistakes.items():
-        if backwards == number:
-            why = mistake
-    raise AssertionError(
-        f"wrong_bits(-1.0) = {backwards}, but {need} of 16,000 bits differ (rate -1 "
-        f"unlearns): {why}."
+    if len(rates) > 1 and 1.0 in rates:
+        why = mistakes.get(int(value), why)
+    assert value == 1500, (
+        f"with weights made for this check, 1,500 bits differ between the rates 1 and 4, but "
+        f"wrong_bits(4.0) = {value}: {why}."
     )
-print("bits that differ from rate 1, of 16,000:", differing)
-print("with rate -1:", backwards)
+else:  # a perceptron of its own
+    assert wrong_bits(4.0) == 0 and wrong_bits(-1.0) != 0, (
+        f"wrong_bits(4.0) = {wrong_bits(4.0)} and wrong_bits(-1.0) = {wrong_bits(-1.0)}, but a "
+        "positive rate changes no bit, and a negative one does: learn with `perceptron`."
+    )
+
+
+### BEGIN HIDDEN TESTS
+def scaled(Z, y, C, rate=1.0):
+    learned = HMOH(16, ensemble=False, random_state=0).partial_fit(Z, y, classes=np.arange(10))
+    return rate * learned.weights_.T
+
+
+with replaced(globals(), perceptron=scaled):
+    assert wrong_bits(0.25) == 0, (
+        f"wrong_bits(0.25) = {wrong_bits(0.25)}, but with right weights no bit differs: count."
+    )
+### END HIDDEN TESTS
+differing = {rate: int(wrong_bits(rate)) for rate in (2**-10, 0.25, 4.0, -1.0)}
+print("bits that differ from rate 1, of 16,000, by rate:", differing)
 
 # %% [markdown]
 # <details><summary>Answer</summary>
 #
-# None at all, for any positive rate. "Insensitive" is an understatement.
+# None at all, for any positive rate. "Insensitive" is an understatement. A negative rate
+# unlearns.
 #
 # </details>
 #

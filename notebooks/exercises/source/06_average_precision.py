@@ -23,10 +23,11 @@ from itertools import combinations, product
 
 import numpy as np
 
-from exercises.checks import few_steps, replaced, show_unanswered, switched_off
+from exercises import references
+from exercises.checks import few_steps, one_line_errors, replaced, switched_off
 from metrics import HammingHistogram, hamming_histogram, mean_average_precision
 
-show_unanswered()
+one_line_errors()
 
 # %%
 # These calls are switched off while your functions are checked.
@@ -84,14 +85,8 @@ mistakes = [
     (3 / 5, "take the precision at every hit, not only at the last one"),
 ]
 with switched_off(globals(), *LIBRARY):
-    for ranked, need in [
-        ([0, 1, 1, 0, 1], 53 / 90),
-        ([1], 1),
-        ([1, 0, 1], 5 / 6),
-        ([0, 1], 1 / 2),
-        ([0, 0, 1, 1], 5 / 12),
-        ([1, 1, 0, 0], 1),
-    ]:
+    for ranked in [[0, 1, 1, 0, 1], [1], [1, 0, 1], [0, 1], [0, 0, 1, 1], [1, 1, 0, 0]]:
+        need = references.average_precision(ranked)
         value = average_precision(ranked)
         assert value is not None and np.ndim(value) == 0, (
             f"average_precision returns {value!r}, but one number is needed: return the mean."
@@ -107,6 +102,14 @@ with switched_off(globals(), *LIBRARY):
             f"average_precision({ranked}) = {float(value):.4f}, but by hand it is "
             f"{need:.4f}: {way}."
         )
+### BEGIN HIDDEN TESTS
+rng = np.random.default_rng(0)
+for n in range(1, 60):
+    ranked = [*rng.integers(0, 2, n).tolist(), 1]
+    assert abs(average_precision(ranked) - references.average_precision(ranked)) < 1e-9, (
+        f"average_precision({ranked}) = {average_precision(ranked)}: wrong for this list."
+    )
+### END HIDDEN TESTS
 print("average_precision: correct")
 
 # %% [markdown]
@@ -152,27 +155,21 @@ def expected_by_enumeration(ties):
 
 
 # %% check enumerate 2
-def checked_ap(ranked):
-    """Return what 6.1 asks for, so that only your enumeration is judged."""
-    places = np.flatnonzero(np.asarray(ranked)) + 1
-    return float(np.mean(np.arange(1, len(places) + 1) / places))
-
-
-with (
-    switched_off(globals(), *LIBRARY),
-    replaced(globals(), average_precision=checked_ap),
-):
-    for ties, need in [
-        ([(1, 1)], 1),
-        ([(3, 3), (4, 0)], 1),
-        ([(2, 1)], 3 / 4),
-        ([(3, 1)], 11 / 18),
-        ([(4, 2)], 49 / 72),
-        ([(3, 1), (2, 1)], 191 / 360),
-        ([(1, 0), (2, 1)], 5 / 12),
-        ([(1, 1), (0, 0), (2, 1)], 11 / 12),
-        ([(4, 2), (5, 2)], 8579 / 14400),
+# Only your enumeration is judged: 6.1 is right here, whatever yours does.
+right_ap = references.average_precision
+with switched_off(globals(), *LIBRARY), replaced(globals(), average_precision=right_ap):
+    for ties in [
+        [(1, 1)],
+        [(3, 3), (4, 0)],
+        [(2, 1)],
+        [(3, 1)],
+        [(4, 2)],
+        [(3, 1), (2, 1)],
+        [(1, 0), (2, 1)],
+        [(1, 1), (0, 0), (2, 1)],
+        [(4, 2), (5, 2)],
     ]:
+        need = references.expected_ap(*zip(*ties, strict=True))
         value = expected_by_enumeration(ties)
         assert value is not None and np.ndim(value) == 0, (
             f"expected_by_enumeration returns {value!r}, but one number is needed: "
@@ -199,6 +196,15 @@ with (
             f"ties {ties} give {float(value):.4f}, but the mean over all placements is "
             f"{need:.4f}: {way}."
         )
+    ### BEGIN HIDDEN TESTS
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        ties = [(int(n), int(rng.integers(0, n + 1))) for n in rng.integers(1, 4, 3)] + [(2, 1)]
+        need = references.expected_ap(*zip(*ties, strict=True))
+        assert abs(expected_by_enumeration(ties) - need) < 1e-9, (
+            f"ties {ties} give {expected_by_enumeration(ties):.4f}: it must be right for all ties."
+        )
+    ### END HIDDEN TESTS
 print(f"expected_by_enumeration: correct; {ties} gives {value:.6f}")
 
 # %% [markdown]
@@ -298,43 +304,68 @@ def expected_ap(items, relevant):
 
 
 # %% check closed 4
-cases = [  # items, relevant, E[AP] from all placements, what the case is about
+# What other formulas give for three distances, and what is wrong with them.
+mistakes = [
+    (0.7580988, "the bracket has N + 1, not N, before m"),
+    (0.2883160, "the bracket begins with N⁺ + 1, not N⁺"),
+    (0.6184149, "the harmonic numbers are H_(N+n) - H_N, with N and not N - 1"),
+    (0.5907381, "both harmonic numbers are one too early; they are H_(N+n) - H_N"),
+    (0.5514149, "both harmonic numbers are one too late; they are H_(N+n) - H_N"),
+    (0.5297482, "the harmonic numbers are H_(N+n) - H_N, with N and not N + 1"),
+    (0.5787381, "the first harmonic number is H_(N+n), not H_(N+n-1)"),
+    (0.6280815, "the first harmonic number is H_(N+n), not H_(N+n+1)"),
+    (0.7016111, "items at a distance with n⁺ = 0 still count in N"),
+    (1.1992222, "N is the number of items before the tie: add n to it after each tie"),
+    (0.4591061, "N⁺ is the number of relevant items before the tie: add n⁺ to it after each tie"),
+    (0.5725832, "N and N⁺ count the items *before* the tie: bring them up to date after it"),
+    (0.6481481, "m is (n⁺ - 1)/(n - 1), not n⁺/n"),
+    (0.5699507, "m is (n⁺ - 1)/(n - 1), not (n⁺ - 1)/n"),
+    (0.7158074, "m is (n⁺ - 1)/(n - 1), not n⁺/(n - 1)"),
+    (0.4654076, "m is (n⁺ - 1)/(n - 1), not 0"),
+    (0.1664149, "the term m n is missing"),
+    (1.2044004, "(N + 1) m is subtracted, not added"),
+    (1.0517186, "each tie has the factor n⁺/n"),
+    (1.8617706, "the factor of a tie is n⁺/n, not n/n⁺"),
+    (2.6718225, "the factor of a tie is n⁺/n, not n⁺"),
+    (3.0320743, "divide the total by R, the number of relevant items"),
+    (0.2756431, "divide the total by R, the number of relevant items, not by that of all items"),
+    (1.0106914, "divide the total by R, not by the number of distances"),
+]
+probe = (np.array([3, 2, 6]), np.array([2, 0, 3]))
+cases = [  # items, relevant, what the case is about
     (
         [1],
         [1],
-        1,
         "for n = 1 take m = 0, and the harmonic numbers are those of the last rank of the "
         "tie, N + n = 1, minus those of the last rank before it, N = 0",
     ),
     (
         [3],
         [3],
-        1,
         "every item is relevant: divide the total by R, the sum of `relevant`",
     ),
     (
         [2],
         [1],
-        3 / 4,
         "the two orders give 1 and 1/2; m = (n⁺ - 1)/(n - 1) is 0 here, "
         "and the sum over the tie has the factor n⁺/n",
     ),
-    ([4], [2], 49 / 72, "in one tie of four m = (n⁺ - 1)/(n - 1) is 1/3"),
-    ([1, 2], [0, 1], 5 / 12, "items at a distance with n⁺ = 0 still count in N"),
-    ([2, 3], [1, 2], 181 / 270, "the second tie has N = 2 and N⁺ = 1 before it"),
-    ([1, 0, 2], [1, 0, 1], 11 / 12, "the second distance is empty, and adds nothing"),
+    ([4], [2], "in one tie of four m = (n⁺ - 1)/(n - 1) is 1/3"),
+    ([1, 2], [0, 1], "items at a distance with n⁺ = 0 still count in N"),
+    ([2, 3], [1, 2], "the second tie has N = 2 and N⁺ = 1 before it"),
+    ([1, 0, 2], [1, 0, 1], "the second distance is empty, and adds nothing"),
 ]
 rng = np.random.default_rng(0)
 for _ in range(50):
     items = rng.integers(0, 2000, size=9)
     relevant = rng.integers(0, items + 1)
-    need = HammingHistogram(items[None], relevant[None]).mean_average_precision()
-    cases.append((items, relevant, need, "nine ties, some of them large"))
+    cases.append((items, relevant, "nine ties, some of them large"))
 huge = [10**15, 10**15]
 way = "no loop and no array over items (use `harmonic`), and no 32-bit integers"
-cases.append((huge, [10**12, 10**14], 0.0310776525985803, way))
+cases.append((huge, [10**12, 10**14], way))
 with switched_off(globals(), *LIBRARY), np.errstate(all="ignore"):
-    for items, relevant, need, about in cases:
+    for items, relevant, about in cases:
+        need = references.expected_ap(items, relevant)
         items = np.array(items)
         relevant = np.array(relevant)
         counts = f"items {items.tolist()}, relevant {relevant.tolist()}"
@@ -348,6 +379,15 @@ with switched_off(globals(), *LIBRARY), np.errstate(all="ignore"):
             f"expected_ap returns {value!r}, but one number is needed: return the total "
             "divided by R."
         )
+        if abs(value - need) > 1e-9:
+            try:
+                with few_steps(100_000, too_long):
+                    probed = float(expected_ap(*probe))
+            except (TypeError, ValueError, ArithmeticError, LookupError):
+                probed = float("nan")
+            for other, mistake in mistakes:
+                if abs(probed - other) < 1e-6:
+                    about = mistake
         if abs(value - need) < 1e-4:
             about = "near, but not exact: do not round, and compute in float64"
         assert abs(value - need) < 1e-9, (

@@ -20,10 +20,11 @@ import start
 
 import numpy as np
 
-from exercises.checks import show_unanswered, switched_off
+from exercises import references
+from exercises.checks import one_line_errors, switched_off
 from hmoh import HMOH, Codebook, hadamard
 
-show_unanswered()
+one_line_errors()
 
 # %% [markdown]
 # ## 7.1 The criterion
@@ -61,16 +62,6 @@ def criterion(T):
 
 
 # %% check criterion 2
-from itertools import permutations
-
-
-def measured(T):
-    """Return the minimum distance, and minus the crowding, of 8-bit codes by bit counts."""
-    words = [int("".join("01"[v > 0] for v in row), 2) for row in np.asarray(T).tolist()]
-    distances = [(a ^ b).bit_count() for a, b in permutations(words, 2)]
-    return min(distances), -sum((8 - 2 * d) ** 2 for d in distances)
-
-
 opposite = np.array([[1] * 16, [-1] * 16], np.int8)
 for T, need, about in [
     (np.array([[1, 1], [1, -1]]), (1, 0), "two rows that differ at one of two places"),
@@ -115,6 +106,15 @@ for T, need, about in [
     )
     assert value == need, f"{shape} gives {value}, but {need} is needed: {about}."
     assert np.array_equal(T, given), "criterion changed T itself: work on a copy."
+### BEGIN HIDDEN TESTS
+rng = np.random.default_rng(0)
+for n, r in [(3, 5), (10, 8), (12, 40), (5, 200)]:
+    T = np.where(rng.random((n, r)) < 0.5, 1, -1).astype(np.int8)
+    least, minus_crowding = references.spread(T)
+    assert tuple(criterion(T)) == (least, -minus_crowding), (
+        f"{n} random codes of {r} bits give {criterion(T)}: it must be right for all codebooks."
+    )
+### END HIDDEN TESTS
 print("criterion: correct")
 
 
@@ -122,12 +122,8 @@ print("criterion: correct")
 def draw_best(seed):
     """Return the best of 2,000 codebooks (10, 8): columns of order 16, aligned as in exercise 2."""
     generator = np.random.default_rng(seed)
-    draws = []
-    for _ in range(2000):
-        columns = hadamard(16)[:, generator.permutation(16)[:10]]
-        directions = generator.normal(size=(16, 8))
-        draws.append(np.where(columns.T @ directions > 0, 1, -1))
-    return max(draws, key=measured)  # the criterion of the check, for 8 bits
+    draws = [references.draw(16, 8, 10, generator) for _ in range(2000)]
+    return max(draws, key=references.spread)  # the criterion of 7.1
 
 
 drawn = [draw_best(seed) for seed in range(5)]
@@ -194,12 +190,12 @@ assert T.shape == (10, 8), (
 assert set(np.unique(T).tolist()) <= {-1, 1}, (
     f"design() holds {np.unique(T)[:5]}, but only +1 and -1 are codes: 2 * bits - 1."
 )
-least, minus_crowding = measured(T)
+least, minus_crowding = references.spread(T)
 assert least > 0, (
     "two rows of design() are equal, so two classes cannot be told apart: "
     "add the opposite of a row, not the row again."
 )
-best_least, best_minus_crowding = max(measured(other) for other in drawn)
+best_least, best_minus_crowding = max(references.spread(other) for other in drawn)
 assert (least, minus_crowding) > (best_least, best_minus_crowding), (
     f"your codebook has minimum distance {least} and crowding {-minus_crowding}; the best "
     f"drawn one of five seeds has {best_least} and {-best_minus_crowding}: "
@@ -216,7 +212,7 @@ with switched_off(globals(), "hmoh.Codebook.add"):
 assert T is not None and np.shape(T) == (10, 8) and set(np.ravel(T)) <= {-1, 1}, (
     "design() is not a codebook of 10 rows and 8 columns of +1 and -1: see the check above."
 )
-least, minus_crowding = measured(T)
+least, minus_crowding = references.spread(T)
 assert least >= 4, (
     f"the minimum distance is {least}, but Plotkin's bound is 4 and can be reached: "
     "see the hints of 7.2."
@@ -347,7 +343,7 @@ for seed in SEEDS:
             labels[parts.queries],
             labels[parts.database],
         )
-        least, _ = measured(targets)
+        least, _ = references.spread(targets)
         value = result.mean_average_precision()
         found.append({"kind": kind, "seed": seed, "least": least, "mAP": value})
 
@@ -441,7 +437,7 @@ codebooks = []
 for seed in range(100):
     book = Codebook(8, "spread", n_labels=10, seed=seed).add(list(range(10)))
     codebooks.append(np.stack(list(book.targets.values())))
-least, minus_crowding = min(measured(T) for T in codebooks)
+least, minus_crowding = min(references.spread(T) for T in codebooks)
 print(f"spread, the worst of 100 seeds: minimum distance {least}, crowding {-minus_crowding}")
 rng = np.random.default_rng(0)
 different = [len(np.unique(rng.integers(2**8, size=2000))) for _ in range(100)]

@@ -20,13 +20,14 @@ import start
 
 import numpy as np
 
-from exercises.checks import replaced, show_unanswered, switched_off
+from exercises import references
+from exercises.checks import one_line_errors, replaced, switched_off
 from hmoh import HMOH
 from kernels import RBF
 from metrics import HammingHistogram, hamming_histogram
 from study import datasets, shipped, tables
 
-show_unanswered()
+one_line_errors()
 
 # %% [markdown]
 # ## 8.1 The cast
@@ -109,6 +110,13 @@ for r, d, need in [
     elif need == -128:
         way = "-128 is inside the range of int8, which is -128 .. 127"
     assert value[0] == need, f"r = {r}, d = {d}: {value[0]}, but {need} is needed: {way}."
+### BEGIN HIDDEN TESTS
+for r in (1, 16, 127, 129, 200, 1000):
+    need = references.saturated(np.arange(r + 1), r)
+    assert np.array_equal(similarity_as_published(np.arange(r + 1), r), need), (
+        f"codes of {r} bits: some similarity is wrong; it must be right for all distances."
+    )
+### END HIDDEN TESTS
 print("similarity_as_published: correct")
 
 # %% [markdown]
@@ -135,27 +143,15 @@ def tied_at_the_top(r):
 
 
 # %% check tied 2
-def checked_similarity(d, r):
-    """Return what 8.1 asks for, so that only your count is judged."""
-    return np.clip(r - 2 * np.asarray(d, np.int64), -128, 127).astype(np.int8)
-
-
-with replaced(globals(), similarity_as_published=checked_similarity):
-    for r, need in [
-        (8, 1),
-        (64, 1),
-        (128, 1),
-        (129, 2),
-        (130, 2),
-        (256, 65),
-        (512, 193),
-    ]:
+with replaced(globals(), similarity_as_published=references.saturated):
+    for r in (8, 64, 128, 129, 130, 256, 512):
+        s = references.saturated(np.arange(r + 1), r)
+        need = np.unique(s, return_counts=True)[1][-1]
         value = tied_at_the_top(r)
         assert value is not None and np.ndim(value) == 0, (
             f"tied_at_the_top({r}) returns {value!r}, but one number is needed: "
             "count the distances."
         )
-        s = checked_similarity(np.arange(r + 1), r)
         way = "count how often the maximum occurs"
         if value == need + (s == s.min()).sum():
             way = "leave out the far distances, which have the smallest similarity"
@@ -214,12 +210,12 @@ for r in (64, 128, 256, 300, 512):
     items = rng.integers(1, 9, size=(3, r + 1))
     right = HammingHistogram(items, rng.integers(0, items + 1))
     before = (right.items.copy(), right.relevant.copy())
-    similarity = checked_similarity(np.arange(r + 1), r)
+    similarity = references.saturated(np.arange(r + 1), r)
     # Whether a distance (row) is part of a new column.
     is_part = similarity[:, None] == np.unique(similarity)[::-1]
     need_items, need_relevant = (counts @ is_part for counts in before)
     with (
-        replaced(globals(), similarity_as_published=checked_similarity),
+        replaced(globals(), similarity_as_published=references.saturated),
         switched_off(globals(), "study.scores.int8_saturated"),
     ):
         merged = saturate(right)

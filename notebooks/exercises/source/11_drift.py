@@ -19,12 +19,14 @@ import sys
 sys.path.insert(0, "../..")  # keep this notebook here: start.py is two folders above
 import start
 
+from itertools import product
+
 import numpy as np
 
-from exercises.checks import show_unanswered
+from exercises.checks import one_line_errors, returned
 from hmoh import HMOH
 
-show_unanswered()
+one_line_errors()
 
 # %%
 N_SAMPLES = 12_000
@@ -134,6 +136,7 @@ class Spy:
 spy_X = np.arange(23.0)[:, None]
 spy_y = np.array([0] * 5 + [0, 0, 1, 1, 1] + [0, 1, 1, 1, 1] + [1] * 5 + [0, 1, 1])
 spy = Spy()
+returned(prequential, Spy(), spy_X, spy_y, 5)
 found = prequential(spy, spy_X, spy_y, 5)
 assert not spy.early, (
     f"row {spy.early[0]} was learned before it was predicted: test first, then train, "
@@ -245,6 +248,7 @@ def weights_of_steps(T, n):
 
 
 # %% check weights 2
+returned(weights_of_steps, 3, None)
 cases = [
     (3, None, [1 / 3, 1 / 3, 1 / 3]),
     (3, 5, [1 / 3, 1 / 3, 1 / 3]),
@@ -276,12 +280,23 @@ for T, n, need in cases:
         reason = "up to step n it is the average of all states"
     elif n == 2 and T == 3 and np.allclose(found, 1 / 3):
         reason = "forgetting begins one step too late: divide by n from step n on"
+        if np.allclose(weights_of_steps(9, n), 1 / 9):
+            reason = "n is ignored, and all states count equally: divide by min(t, n)"
     elif n is not None and np.allclose(found, (1 - 1 / n) ** ago / ((1 - 1 / n) ** ago).sum()):
         reason = "up to step n the states count equally; do not scale at the end"
     raise AssertionError(
         f"weights_of_steps({T}, {n}) = {found.round(4).tolist()}, but "
         f"{np.round(need, 4).tolist()} is needed: {reason}."
     )
+### BEGIN HIDDEN TESTS
+for T in range(1, 12):
+    for n in range(1, 15):
+        k = min(T, n)
+        need = [(1 - 1 / n) ** (T - max(s, k)) / k for s in range(1, T + 1)]
+        assert np.allclose(weights_of_steps(T, n), need), (
+            f"weights_of_steps({T}, {n}) is wrong: it must be right for all T and n."
+        )
+### END HIDDEN TESTS
 print("weights_of_steps: correct")
 
 # %%
@@ -334,6 +349,7 @@ def forgetting_average(Z, y, C, memory):
 Z = np.array([[1], [1], [1], [2]], np.float32)
 C = np.array([[1], [-1]], np.int8)
 order = np.array([0, 1, 0, 0])
+returned(forgetting_average, Z, order, C, None)
 for memory, need in [(None, 0.75), (2, 0.875), (1, 1.0)]:
     found = np.asarray(forgetting_average(Z, order, C, memory))
     assert found.shape == (1, 1), (
@@ -444,6 +460,7 @@ def choose(accuracy, window):
 
 # %% check choose 2
 table = np.array([[0.9, 0.5, 0.5, 0.5, 0.5], [0.1, 0.8, 0.8, 0.8, 0.2], [0.3, 0.8, 0.2, 0.2, 0.9]])
+returned(choose, table.copy(), 2)
 chosen = np.asarray(choose(table.copy(), 2))
 assert chosen.shape == (5,), (
     f"the choice has shape {chosen.shape}, but (5,) is needed: one row for each of 5 blocks."
@@ -451,12 +468,14 @@ assert chosen.shape == (5,), (
 assert chosen.dtype.kind == "i", (
     f"the choice is {chosen.dtype}, but integers are needed: they number the rows."
 )
-rng = np.random.default_rng(0)
-for b in range(5):
-    other = table.copy()
-    other[:, b:] = rng.random((3, 5 - b))
-    again = np.asarray(choose(other, 2))
-    assert (again[: b + 1] == chosen[: b + 1]).all(), (
+# If a choice for block b looked at block b or later, the row that is raised there would win.
+for window, b, row in product((1, 2, 4), range(5), range(3)):
+    future = table.copy()
+    future[:, b:] = 0
+    future[row, b:] = 1000
+    before = np.asarray(choose(table.copy(), window))
+    again = np.asarray(choose(future, window))
+    assert (again[: b + 1] == before[: b + 1]).all(), (
         f"the choice for block {b} changed when only the accuracies of block {b} and later "
         "changed: a choice may use the blocks before it, and no other."
     )
@@ -481,6 +500,15 @@ assert short == [0, 0, 1, 1, 1] and whole == [0, 0, 0, 0, 1], (
     f"windows 1 and 10 give {short} and {whole}, but [0, 0, 1, 1, 1] and [0, 0, 0, 0, 1] are "
     "needed: use the parameter `window`, and as many blocks as there are."
 )
+### BEGIN HIDDEN TESTS
+for seed in range(20):
+    table = np.random.default_rng(seed).integers(0, 5, (4, 12)) / 4
+    for window in (1, 3, 5):
+        need = [0] + [table[:, max(0, b - window) : b].sum(axis=1).argmax() for b in range(1, 12)]
+        assert np.asarray(choose(table.copy(), window)).tolist() == need, (
+            f"window {window}: a choice is wrong for {table.tolist()}; it must be right for all."
+        )
+### END HIDDEN TESTS
 print("choose: uses the past only, and ties go to the longest memory")
 
 # %% [markdown]
