@@ -456,7 +456,10 @@ def test_jupyter_shows_what_a_check_finds_in_one_line():
     notebook = nbformat.reads(json.dumps(student), as_version=4)
     # A wrong answer, one that stops, one that the check cannot use, and one that is missing.
     answers = {
-        "sylvester": ("return np.ones((2**k, 2**k), int)", "only the lower right block has a minus sign"),
+        "sylvester": (
+            "return np.ones((2**k, 2**k), int)",
+            "only the lower right block has a minus sign",
+        ),
         "entry": ("return i & too", "`entry` stops at `return i & too`: NameError: name 'too'"),
         "distances": ("return 'no'", "distances of 3 codes of 5 places has shape ()"),
         "plotkin": (None, "`plotkin` is not answered yet: "),

@@ -94,6 +94,9 @@ def test_notebooks_open_shortly_and_say_little_about_the_quick_profile():
     for path in PATHS:
         cells = code_cells(nbformat.read(path, as_version=4))
         first = lines_of(cells[0])
+        if path.stem == "00_quickstart":  # it is the one that is opened alone
+            assert first[0] == "try:" and first[2:4] and "SystemExit" in first[3]
+            first = [first[1], *first[4:]]
         assert first[0] == "import start" and len(first) <= 10, path.name
         about = r"\b(quick|QUICK|PROFILE|by_profile)\b"
         n_about_quick += sum(len(re.findall(about, cell.source)) for cell in cells)
@@ -106,6 +109,15 @@ def test_start_says_what_to_do_when_a_package_is_missing(monkeypatch):
     monkeypatch.setattr(sys, "path", list(sys.path))
     with pytest.raises(ImportError, match="numba is not found: start JupyterLab"):
         runpy.run_path(ROOT / "notebooks" / "start.py")
+
+
+def test_the_quickstart_alone_says_in_one_line_how_to_get_the_modules(tmp_path):
+    notebook = nbformat.read(ROOT / "notebooks" / "00_quickstart.ipynb", as_version=4)
+    env = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    command = [sys.executable, "-c", code_cells(notebook)[0].source]
+    done = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True)
+    [line] = done.stderr.splitlines()
+    assert done.returncode != 0 and "clone the repository" in line
 
 
 def test_start_gives_matrix_products_one_core_or_all(tmp_path):
