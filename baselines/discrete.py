@@ -27,8 +27,8 @@ def ridge_solution(gram: np.ndarray, sums: np.ndarray, ridge: float) -> np.ndarr
     try:
         return np.linalg.solve(gram + ridge * np.eye(len(gram)), sums)
     except np.linalg.LinAlgError as error:
-        reason = f"the features are so large that rounding hides the ridge of {ridge}"
-        way = "scale them to about 1, for example by UnitLength()"
+        reason = f"the features are so large that rounding hides a ridge of {ridge:.2g}"
+        way = "pass features scaled to about 1, for example by UnitLength()"
         raise ValueError(f"{reason}; {way}.") from error
 
 
@@ -102,8 +102,7 @@ class _ChunkHasher(LinearHasher):
         super()._fill(state, arrays)
         check_number(state.n_chunks, "n_chunks", least=0, most=2**62)
         found = {len(getattr(state, name)) for name in self._sums if name[0] in "GL"}
-        n_labels = state.form[1] if state.n_chunks else 0
-        n_labels = n_labels or len(state.labels)
+        n_labels = (state.form[1] if state.n_chunks else 0) or len(state.labels)
         if found != {n_labels}:
             raise ValueError(f"it has {n_labels} labels, but sums of {sorted(found)}")
 

@@ -792,6 +792,95 @@ def bsodh(X, same, related, W, batch, ridge, fit_weight, similar, dissimilar, or
     return W
 
 
+# ---- baselines/discrete.py -----------------------------------------------------------
+
+
+def polar(M):
+    """Return the factor of M nearest to it with orthonormal columns, on the rank of M."""
+    values, vectors = np.linalg.eigh(M.T @ M)
+    roots = [0 if v < 1e-10 * values[-1] else v**-0.5 for v in values]
+    return M @ (vectors * roots) @ vectors.T
+
+
+def balanced(Z):
+    """Return the V nearest to Z whose columns have sum zero and are orthogonal."""
+    return len(Z) ** 0.5 * polar(Z - np.full(len(Z), 1 / len(Z)) @ Z)
+
+
+def lemon(X, L, draws, similarity, embedding, embedding_ridge, ridge):
+    """Return W and all codes from every sample so far; draws are (B, V, R) of each chunk."""
+    G = L / np.sqrt((L**2).sum(axis=1))[:, None]
+    B_all, V_all = (np.zeros((0, len(draws[0][2]))) for _ in range(2))
+    for B, V, R in draws:
+        new = range(len(B_all), len(B_all) + len(B))
+        stop = new[-1] + 1
+        b = B.shape[1]
+        S = b * similarity * (2 * G[new] @ G[:stop].T - 1)  # (chunk, samples so far)
+        for _ in range(5):
+            both = np.vstack([V_all, V])
+            inverse = np.linalg.inv(both.T @ both + embedding_ridge * np.eye(b))
+            P = inverse @ both.T @ L[:stop]
+            V = balanced(B @ R.T + embedding * L[new] @ P.T + S @ np.vstack([B_all, B]))
+            both = np.vstack([V_all, V])
+            R = polar(np.vstack([B_all, B]).T @ both).T
+            B = np.where(S @ both + V @ R >= 0, 1, -1)
+        B_all, V_all = np.vstack([B_all, B]), np.vstack([V_all, V])
+    return np.linalg.inv(X.T @ X + ridge * np.eye(X.shape[1])) @ X.T @ B_all, B_all
+
+
+def oasis(X, L, draws, similarity, embedding, fit_weight, embedding_ridge, ridge):
+    """Return W and all codes from every sample so far; draws are (B, U) of each chunk."""
+    G = L / np.sqrt((L**2).sum(axis=1))[:, None]
+    B_all, V_all = (np.zeros((0, draws[0][0].shape[1])) for _ in range(2))
+    for B, U in draws:
+        new = range(len(B_all), len(B_all) + len(B))
+        stop = new[-1] + 1
+        b = B.shape[1]
+        S = b * similarity * G[new] @ G[:stop].T
+        for _ in range(5):
+            V = balanced(S @ np.vstack([B_all, B]) + embedding * G[new] @ U + B)
+            both = np.vstack([V_all, V])
+            U = G[:stop].T @ both @ np.linalg.inv(both.T @ both + embedding_ridge * np.eye(b))
+            inverse = np.linalg.inv(X[:stop].T @ X[:stop] + ridge * np.eye(X.shape[1]))
+            W = inverse @ X[:stop].T @ np.vstack([B_all, B])
+            B = np.where(S @ both + V + fit_weight * X[new] @ W >= 0, 1, -1)
+        B_all, V_all = np.vstack([B_all, B]), np.vstack([V_all, V])
+    return W, B_all
+
+
+# ---- baselines/foh.py ----------------------------------------------------------------
+
+
+def foh(X, V, related, W, P, batch, ridge, sigma, similar, dissimilar, theta, mu, tau):
+    """Return the mean of all W (d x b), with every code and the whole of S; P is (b x labels)."""
+
+    def sgn(x):
+        return np.where(x >= 0, 1.0, -1.0)
+
+    b = W.shape[1]
+    total, E = W, sgn(W.T @ X[:batch].T)
+    starts = range(batch, len(X), batch)
+    for start in starts:
+        new, old = range(start, min(start + batch, len(X))), range(start)
+        Xs, Vs, Ve = X[new].T, V[new].T, V[:start].T
+        S = np.where(related[np.ix_(new, old)], similar, -dissimilar)
+        B = sgn(W.T @ Xs)
+        for place, i in enumerate(new):
+            first = [j for j in old if related[i, j]][:1]
+            if first:
+                B[:, place] = E[:, first[0]]
+        G = b * E @ S.T + sigma * W.T @ Xs + theta * P @ Vs
+        for r in range(b):
+            others = [k for k in range(b) if k != r]
+            B[r] = sgn(G[r] - E[r] @ E[others].T @ B[others])
+        E = sgn(2 * (b * B @ S - mu * P @ Ve) - B @ B.T @ E)
+        inverse = np.linalg.inv(theta * Vs @ Vs.T + mu * Ve @ Ve.T + tau * np.eye(len(Vs)))
+        P = (mu * E @ Ve.T + theta * B @ Vs.T) @ inverse
+        W = sigma * np.linalg.inv(sigma * Xs @ Xs.T + ridge * np.eye(len(Xs))) @ Xs @ B.T
+        total, E = total + W, np.hstack([E, B])
+    return total / (1 + len(starts))
+
+
 # ---- ridge.py -----------------------------------------------------
 
 
