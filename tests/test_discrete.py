@@ -109,3 +109,39 @@ def test_features_that_hide_the_ridge_are_explained(method):
     with pytest.raises(ValueError, match="so large") as caught:
         model.fit(X, np.arange(40) % 2)
     assert_helpful(caught.value, "a ridge of", "UnitLength")
+
+
+# The codes of the first 16 samples below by the programs themselves in Octave, with the same
+# random numbers. LEMON and OASIS find the same codes, because they start from the same ones.
+BY_PROGRAM = {
+    LEMON: "bac5afbac5d0c0d0c0bfbfd0bfc5d03f",
+    OASIS: "bac5afbac5d0c0d0c0bfbfd0bfc5d03f",
+    FOH: "312eb8f12e21272129b8b831b82e21d8",
+}
+
+
+class Frozen:
+    """A generator whose numbers stay the same in every version of numpy."""
+
+    def __init__(self, seed):
+        self.state = np.random.RandomState(seed)
+
+    def normal(self, size):
+        return self.state.normal(size=size)
+
+
+@methods
+def test_codes_are_those_of_the_published_programs(method, monkeypatch):
+    rng = np.random.RandomState(1)
+    y = rng.randint(4, size=80)
+    X = np.eye(4, 6)[y] - 0.2 + 0.4 * rng.normal(size=(80, 6))
+    X = X.astype(np.float32)
+    X /= np.linalg.norm(X, axis=1, keepdims=True)
+    draw = np.random.default_rng
+    monkeypatch.setattr(
+        np.random, "default_rng", lambda s: Frozen(s[1:]) if isinstance(s, list) else draw(s)
+    )
+    # In a chunk as small as this, the program of OASIS fills V at random unless alpha is large.
+    more = {"batch": 20} if method is FOH else {"chunk": 20, "similarity": 1e4}
+    codes = method(8, random_state=0, **more).fit_transform(X, y)
+    assert codes[:16].tobytes().hex() == BY_PROGRAM[method]
