@@ -17,6 +17,7 @@ Judge
     statistics  the rule: intervals, margins and verdicts on values and orders
     select      the values of records by case and seed, and what the paper prints beside them
     measures    what a claim speaks of, measured from records
+    printed     what the paper's own numbers say about a claim
     claims      the claims of the paper, judged
     tables      records as tables: plain, HTML and LaTeX
     scorecard   all verdicts, kept, counted and shown

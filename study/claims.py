@@ -19,6 +19,8 @@ Verdicts are computed, never typed. `statistics` has the rule.
                         `Claim.there` has the verdict that these data would give
     not run here        the notebook has not been run since the claim, the data or the rule
                         changed (only `scorecard.kept` returns this)
+
+Beside its verdict a claim has `Claim.own`: what the paper's own numbers say about it, see printed.
 """
 
 from __future__ import annotations
@@ -34,7 +36,8 @@ import numpy as np
 
 from study import datasets, profile
 from study.datasets import BENCHMARKS
-from study.measures import Missing, Sample, agrees, from_records
+from study.measures import Missing, Sample, from_records
+from study.printed import Check, check
 from study.select import paper_results
 from study.statistics import Judgement, interval, judge_order, judge_value, margin_of
 
@@ -140,9 +143,9 @@ class Claim:
         return self.data != "" and self.role not in (None, self.data)
 
     @property
-    def tables_agree(self) -> bool | None:
-        """Whether the paper's own tables say the same; None if they do not have it."""
-        return None if self.kind == "cell" else agrees(self.spec)
+    def own(self) -> Check | None:
+        """What the paper's own numbers say, which is no verdict; None if they do not have it."""
+        return None if self.kind == "cell" else check(self.spec)
 
 
 def specs(notebook: str | None = None) -> dict[str, dict]:

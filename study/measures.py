@@ -11,6 +11,11 @@ mAP@1000 on Places205, as in the paper's tables.
             the better method may have, where the paper says "similar".
     change  the metric of a method rises from each length to the next, or falls with "sign" -1.
             With several methods it is said of each, with "most" of more than half.
+    peak    the metric of a method is higher with "at" bits than with each of the other lengths;
+            with several methods as for "change"
+    stream  the metric of a method is higher at the end of the stream than after the share "from"
+            of it, or lower with "sign" -1; with several methods as for "change". A "slack" below 0
+            is the least difference that counts.
 
 A claim is measured twice: as described, with `baselines.METHODS`, and as published, with
 `baselines.METHODS_AS_PUBLISHED` and the changes to "measure" that "published" of its entry lists.
@@ -25,19 +30,16 @@ from itertools import chain, pairwise
 import numpy as np
 
 from baselines import PUBLISHED_FAULTS
-from study.select import PAPER_METHODS, printed_records, samples
+from study.select import PAPER_METHODS, samples
 
-__all__ = ["EVALUATION_FAULTS", "Missing", "Sample", "agrees", "from_records", "order_cases"]
+__all__ = ["CASES", "EVALUATION_FAULTS", "KINDS", "Missing", "Sample", "from_records"]
+__all__ += ["order_cases"]
 
 # What the published evaluation does, by the change in "published" of a claim.
 EVALUATION_FAULTS = {
     "mAP int8": "similarities are cast to int8, which saturates above 127 "
     "(lmbxmu/mycode, ONLINE_HASHING_UTILS/evaluate.m, lines 97 to 106)",
 }
-# Half a unit of the last digit: of the paper's tables, and of the gains in its text. The paper
-# computed its gains from the rounded values of its tables, and most agree to the last digit, so the
-# rounding of the tables excuses none.
-ROUNDING = {"value": 0.0005, "gain": 0.000005}
 
 
 @dataclass(frozen=True)
@@ -221,7 +223,10 @@ def _gaps(cases: dict[str, tuple], metric: str, runs) -> dict[str, np.ndarray]:
     return dict(zip(cases, _in_columns(gaps), strict=True))
 
 
-def _order(measure: dict, runs) -> list[dict]:
+Case = tuple[tuple[str, int], tuple[str, int]]  # the better run and the worse, each (name, bits)
+
+
+def _order_groups(measure: dict, runs) -> list[dict[str, Case]]:
     groups = []
     for n in _lengths(measure):
         cases = {}
@@ -229,13 +234,17 @@ def _order(measure: dict, runs) -> list[dict]:
             if runs.lacks(worse, n):
                 continue
             cases[f"at {n} bits {better} over {worse}"] = (better, n), (worse, n)
-        groups.append(_gaps(cases, measure["metric"], runs))
+        groups.append(cases)
     return groups
 
 
-def _change(measure: dict, runs) -> list[dict]:
+def _methods(measure: dict) -> list[str]:
+    return np.atleast_1d(measure["method"]).tolist()
+
+
+def _change_groups(measure: dict, runs) -> list[dict[str, Case]]:
     groups = []
-    for method in np.atleast_1d(measure["method"]).tolist():
+    for method in _methods(measure):
         cases = {}
         for n, n_next in pairwise(_lengths(measure)):
             if runs.lacks(method, n_next):
@@ -248,11 +257,51 @@ def _change(measure: dict, runs) -> list[dict]:
                 cases[f"{method} rises from {n} to {n_next} bits"] = long, short
             else:
                 cases[f"{method} falls from {n} to {n_next} bits"] = short, long
-        groups.append(_gaps(cases, measure["metric"], runs))
+        groups.append(cases)
     return groups
 
 
-KINDS = {"value": _value, "gain": _gain, "order": _order, "change": _change}
+def _peak_groups(measure: dict, runs) -> list[dict[str, Case]]:
+    top = measure["at"]
+    groups = []
+    for method in _methods(measure):
+        cases = {}
+        for n in _lengths(measure):
+            if n != top and not runs.lacks(method, n):
+                cases[f"{method} at {top} over {n} bits"] = (method, top), (method, n)
+        groups.append(cases)
+    return groups
+
+
+def _stream_groups(measure: dict, runs) -> list[dict[str, Case]]:
+    groups = []
+    for method in _methods(measure):
+        cases = {}
+        for n in _lengths(measure):
+            early, late = (f"{method}@{measure['from']}", n), (f"{method}@1", n)
+            if measure["sign"] > 0:
+                cases[f"{method} gains at {n} bits"] = late, early
+            else:
+                cases[f"{method} loses at {n} bits"] = early, late
+        groups.append(cases)
+    return groups
+
+
+# What an order compares, by its kind: a dict of cases for each group, which must all hold.
+CASES = {
+    "order": _order_groups,
+    "change": _change_groups,
+    "peak": _peak_groups,
+    "stream": _stream_groups,
+}
+
+
+def _compared(measure: dict, runs) -> list[dict[str, np.ndarray]]:
+    groups = CASES[measure["is"]](measure, runs)
+    return [_gaps(cases, measure["metric"], runs) for cases in groups]
+
+
+KINDS = {"value": _value, "gain": _gain} | dict.fromkeys(CASES, _compared)
 
 
 # ---- what claims.py calls ------------------------------------------------------------
@@ -292,28 +341,6 @@ def from_records(spec: dict, records: Sequence[dict]) -> Sample:
 def _why(measure: dict, values) -> str:
     if measure["is"] == "value" and np.isnan(values).all():
         return "it cannot encode yet"
-    if measure["is"] in ("order", "change"):
+    if measure["is"] in CASES:
         return "middle case" if measure.get("most") else "weakest case"
     return ""
-
-
-def agrees(spec: dict) -> bool | None:
-    """Tell whether the paper's own tables say what a claim says; None if they do not have it.
-
-    "table" of an entry that is measured by hand, or else "measure", says what to look up.
-    """
-    measure = spec.get("table", spec.get("measure"))
-    if measure is None or spec["role"] is None or "split" in measure:
-        return None
-    kind = measure["is"]
-    try:
-        runs = _Runs(spec | {"measure": measure}, printed_records(spec["role"]).values())
-        found = KINDS[kind](measure, runs)
-    except Missing:
-        return None
-    if kind in ROUNDING:
-        return bool(abs(found[0] - spec["printed"]) <= ROUNDING[kind] + 1e-9)
-    slack = measure.get("slack", 0)
-    holds = [all(gap[0] > -slack for gap in group.values()) for group in found]
-    needed = len(found) // 2 + 1 if measure.get("most") else len(found)
-    return sum(holds) >= needed

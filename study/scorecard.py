@@ -6,7 +6,7 @@ import html
 import json
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -14,16 +14,20 @@ from scipy.stats import false_discovery_control
 
 from study import datasets, profile
 from study.claims import VERDICTS, Claim, all_specs
+from study.datasets import BENCHMARKS
 from study.keep import write_atomically
+from study.printed import OUTCOMES
 from study.select import PAPER_METHODS
 from study.statistics import RULE_VERSION, Judgement, expected_verdicts, judge_summary, margin_of
 from study.tables import Table, number
 
-__all__ = ["cell_table", "count_cells", "count_values", "counts", "keep", "kept", "rates"]
-__all__ += ["sensitivity", "show"]
+__all__ = ["cell_table", "checks", "count_cells", "count_checks", "count_values", "counts"]
+__all__ += ["keep", "kept", "rates", "sensitivity", "show"]
 
 KEPT = Path(__file__).parents[1] / "build" / "claims"
 LEFT = 'style="text-align:left;vertical-align:top"'
+# What of a claim's entry decides no verdict.
+BESIDE = ("headline", "note", "table")
 
 
 # ---- keeping -------------------------------------------------------------------------
@@ -52,7 +56,7 @@ def kept() -> list[Claim]:
     """Return all claims of the paper and all cells of its tables, as they were last kept.
 
     A claim is "not run here" if it was never kept, or if its entry, the data that it rests on or
-    the rule have changed since.
+    the rule have changed since. `BESIDE` of its entry may change.
     """
     valid = {}
     for path in (KEPT / profile.PROFILE).glob("*.json"):
@@ -67,8 +71,13 @@ def kept() -> list[Claim]:
     for name, spec in all_specs().items():
         blank = Claim(spec, why=f"run notebooks/{spec['notebook']}.ipynb")
         claim = valid.get(name, blank)
-        claims.append(claim if claim.spec == spec else blank)
+        claims.append(replace(claim, spec=spec) if _tested(claim.spec) == _tested(spec) else blank)
     return claims
+
+
+def _tested(spec: dict) -> dict:
+    """Return what of an entry a verdict rests on."""
+    return {name: spec[name] for name in spec if name not in BESIDE}
 
 
 # ---- counting ------------------------------------------------------------------------
@@ -93,6 +102,16 @@ def rates(claims: Sequence[Claim]) -> dict[str, float]:
     tested = [c for c in claims if c.described.n > 0 and c.verdict != "not testable here"]
     found = false_discovery_control([c.described.p for c in tested]) if tested else []
     return dict(zip((c.id for c in tested), map(float, found), strict=True))
+
+
+def count_checks(claims: Iterable[Claim]) -> dict[str, int]:
+    """Return how many claims the paper's own numbers check, by outcome. No verdict is counted.
+
+    >>> count_checks([])
+    {'agrees': 0, 'disagrees': 0, 'consistent': 0}
+    """
+    outcomes = [claim.own.outcome for claim in claims if claim.own]
+    return {outcome: outcomes.count(outcome) for outcome in OUTCOMES}
 
 
 class Count(NamedTuple):
@@ -238,12 +257,24 @@ def _html_rows(c: Claim, names: Iterable[str]) -> tuple[str, str]:
     cells["paper"] = "" if c.printed is None else f"{c.printed:g}"
     cells["ours"] = _ours(c)
     above = "".join(f"<td {LEFT}>{cells[name]}</td>" for name in names)
-    agrees = {True: "the paper's tables agree", False: "the paper's tables disagree"}
-    remarks = [c.why, c.spec.get("note", ""), agrees.get(c.tables_agree, "")]
+    remarks = [c.why, c.spec.get("note", "")]
+    remarks += [f"by the paper's own numbers: {c.own.outcome}, {c.own.why}"] if c.own else []
     remarks += ["true by construction" if c.by_construction else "", c.data]
     line = "; ".join(html.escape(text.rstrip(".")) for text in remarks if text)
     width = above.count("<td") - 1
     return above, f"<td></td><td colspan={width} {LEFT}><small>{line}</small></td>"
+
+
+def checks(claims: Sequence[Claim], outcomes: Sequence[str] = tuple(OUTCOMES)) -> Table:
+    """Return a table of the claims that the paper's own numbers check, with what was computed."""
+    rows = []
+    for claim in claims:
+        if claim.own and claim.own.outcome in outcomes:
+            data = BENCHMARKS[claim.role].title if claim.role else "all"
+            rows.append([claim.own.outcome, claim.section, data, claim.claim, claim.own.why])
+    found = count_checks(claims)
+    title = "By the paper's own numbers: " + ", ".join(f"{found[name]} {name}" for name in outcomes)
+    return Table(title, ["outcome", "Sec.", "data", "the paper says", "its own numbers"], rows)
 
 
 def cell_table(cells: Sequence[Claim], metric: str) -> Table:

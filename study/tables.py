@@ -33,9 +33,9 @@ from study.select import (
     paper_value,
     summary,
 )
-from study.statistics import interval, mean_and_interval
+from study.statistics import mean_and_interval
 
-__all__ = ["Table", "gap_text", "gap_verdict", "load_data", "mean_text", "name_of"]
+__all__ = ["Table", "gap_text", "load_data", "mean_text", "name_of"]
 __all__ += ["name_of_metric", "names_of", "number", "number_of_seeds", "table", "with_interval"]
 
 
@@ -104,18 +104,6 @@ def gap_text(gaps: Sequence[float]) -> str:
     '+0.020 ±0.127'
     """
     return mean_text(gaps) if np.mean(gaps) < 0 else f"+{mean_text(gaps)}"
-
-
-def gap_verdict(gaps: Sequence[float]) -> str:
-    """Return what paired differences show: "above zero", "below zero" or "undecided".
-
-    >>> gap_verdict([0.01, 0.03]), gap_verdict([-0.02, -0.03, -0.02])
-    ('undecided', 'below zero')
-    """
-    low, high = interval(gaps)
-    if low > 0 or high < 0:
-        return "above zero" if low > 0 else "below zero"
-    return "undecided"
 
 
 # ---- titles --------------------------------------------------------------------------

@@ -311,8 +311,8 @@ def test_cells_need_records_and_can_be_artefacts():
     assert cells["table4-mAP-OKH-8"].why == "no record of OKH at 8 bits with 'mAP'"
 
 
-def test_what_the_tables_say_is_part_of_a_claim(judge):
+def test_what_the_papers_own_numbers_say_is_part_of_a_claim(judge):
     records = seeds("HMOH", [0.847] * 2)
-    for printed, agrees in [(0.847, True), (0.9, False)]:
-        assert judge(entry(VALUE, printed), records).tables_agree is agrees
-    assert judge(entry(role=None), hand=Sample([1, 2])).tables_agree is None
+    for printed, outcome in [(0.847, "agrees"), (0.9, "disagrees")]:
+        assert judge(entry(VALUE, printed), records).own.outcome == outcome
+    assert judge(entry(role=None), hand=Sample([1, 2])).own is None

@@ -48,7 +48,7 @@ def test_entry_is_well_formed(spec):
     assert spec["claim"].endswith(".") and spec.get("note", ".").endswith(".")
     assert spec.get("headline", True) is spec.get("by_construction", True) is True
     assert spec["kind"] != "order" or spec["printed"] is None
-    assert spec["kind"] != "exact" or "by_hand" in spec
+    assert spec["kind"] != "exact" or "measure" not in spec
 
 
 MEASURED = {name: spec for name, spec in ALL.items() if "measure" in spec}
@@ -62,6 +62,8 @@ def test_measure_is_well_formed(spec):
         "gain": {"method", "over"},
         "order": {"ranking", "slack", "most"},
         "change": {"method", "sign", "slack", "most"},
+        "peak": {"method", "at", "most"},
+        "stream": {"method", "from", "sign", "slack", "most"},
     }[measure["is"]]
     assert set(measure) - fields - {"split", "queries"} == {"is", "metric", "bits"}
     assert spec["kind"] == ("value" if measure["is"] in ("value", "gain") else "order")

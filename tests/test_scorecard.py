@@ -103,6 +103,14 @@ def test_a_verdict_on_an_older_entry_is_not_shown(only):
     assert verdicts() == ["reproduced"]
 
 
+def test_what_stands_beside_a_verdict_may_change(only):
+    only(theory())
+    scorecard.keep(claims.judge("n", [], {"x": HAND}))
+    only(theory() | {"note": "Read so.", "headline": True})
+    assert verdicts() == ["reproduced"]
+    assert kept()[0].headline and kept()[0].spec["note"] == "Read so."
+
+
 def test_a_verdict_by_an_older_rule_is_not_shown(only, monkeypatch):
     only(theory())
     scorecard.keep(claims.judge("n", [], {"x": HAND}))
@@ -144,6 +152,17 @@ def test_counts_have_all_verdicts():
     found = scorecard.counts([claim(), claim("artefact"), claim()])
     assert found == dict.fromkeys(claims.VERDICTS, 0) | {"supported": 2, "artefact": 1}
     assert list(found) == list(claims.VERDICTS)
+
+
+def test_checks_by_the_papers_own_numbers_are_counted_apart_from_verdicts():
+    judged = [claim("contradicted", id="a", measure=ORDER), claim("not testable here", id="b")]
+    judged[0] = replace(judged[0], spec=entry(ORDER))
+    assert scorecard.count_checks(judged) == {"agrees": 1, "disagrees": 0, "consistent": 0}
+    table = scorecard.checks(judged)
+    assert "1 agrees" in table.title
+    assert [row[0] for row in table.rows] == ["agrees"]
+    assert "HMOH 0.847, OKH 0.224 at 32 bits" in str(table)
+    assert scorecard.checks(judged, ["disagrees"]).rows == []
 
 
 def test_rates_are_over_the_claims_that_were_tested_here():
@@ -218,7 +237,7 @@ def test_html_is_escaped_and_has_notes(table):
     assert "2 claims: 1 contradicted, 1 reproduced" in page
 
 
-def test_html_tells_what_was_published_and_what_the_tables_say(only):
+def test_html_tells_what_was_published_and_what_the_papers_own_numbers_say(only):
     only(entry(ORDER))
     records = seeds("HMOH", [0.4] * 7) + seeds("OKH", [0.5] * 7)
     records += seeds("HMOH", [0.9] * 7, published=True)
@@ -226,11 +245,11 @@ def test_html_tells_what_was_published_and_what_the_tables_say(only):
     page = scorecard.show(judged)._repr_html_()
     assert "!&nbsp;artefact" in page
     assert "as published: supported" in page
-    assert "tables agree" in page
+    assert "own numbers: agrees" in page
     assert "<th" in page and ">paper</th>" not in page  # nothing is printed, so no empty column
     turned = judged[0].spec | {"measure": ORDER | {"ranking": ["OKH", "HMOH"]}}
     page = scorecard.show([replace(judged[0], spec=turned)])._repr_html_()
-    assert "tables disagree" in page
+    assert "own numbers: disagrees" in page
 
 
 def test_claims_that_are_not_testable_here_have_one_line_together():
