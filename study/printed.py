@@ -18,7 +18,7 @@ reproducible. "table" in the claim's entry of data/paper_claims.json says what t
 >>> check({"id": "x", "role": "mnist", "kind": "value", "printed": 0.104,
 ...        "measure": {"is": "gain", "metric": "mAP", "method": "HMOH", "over": ["HCOH"],
 ...                    "bits": [8, 16]}})
-Check(outcome='disagrees', why='27.925 % by the tables, printed 10.400 %')
+Check(outcome='disagrees', why='27.926 % by the tables, printed 10.400 %')
 """
 
 from __future__ import annotations
