@@ -22,7 +22,7 @@ from study.statistics import RULE_VERSION, Judgement, expected_verdicts, judge_s
 from study.tables import Table, number
 
 __all__ = ["cell_table", "checks", "count_cells", "count_checks", "count_values", "counts"]
-__all__ += ["keep", "kept", "rates", "sensitivity", "show"]
+__all__ += ["fold", "keep", "kept", "rates", "sensitivity", "show"]
 
 KEPT = Path(__file__).parents[1] / "build" / "claims"
 LEFT = 'style="text-align:left;vertical-align:top"'
@@ -229,6 +229,21 @@ class show:
             page += f'<table style="width:100%">{table}</table>'
         link = '<a href="13_scorecard.ipynb">13_scorecard</a>'
         return page + (f"<p>{self.folded.format(link)}</p>" if self.folded else "")
+
+
+class fold:
+    """Things that Jupyter shows when a line is clicked; as plain text, below this line."""
+
+    def __init__(self, line: str, *things):
+        self.line = line
+        self.things = things
+
+    def __repr__(self) -> str:
+        return "\n".join([self.line, *map(repr, self.things)])
+
+    def _repr_html_(self) -> str:
+        inner = "".join(thing._repr_html_() for thing in self.things)
+        return f"<details><summary>{html.escape(self.line)}</summary>{inner}</details>"
 
 
 def _verdict_html(verdict: str) -> str:

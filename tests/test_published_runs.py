@@ -3,6 +3,7 @@
 import json
 import re
 
+import nbformat
 import pytest
 from helpers import ROOT
 
@@ -38,3 +39,68 @@ def test_long_codes_of_the_published_hmoh_rank_as_its_short_ones(seed):
     # Its ordered columns make a long code one code of 16 bits, repeated.
     values = {RUNS["HMOH", n_bits, seed]["mAP"] for n_bits in (16, 32, 64)}
     assert len(values) == 1
+
+
+# ---- what the texts say of a program -------------------------------------------------
+
+
+def results_of_programs():
+    """Return the results of the runs, and their means over seeds."""
+    found = []
+    for metric in ("mAP", "P@H2"):
+        for method in FILE["methods"]:
+            for n_bits in (16, 32, 64):
+                of_seeds = [RUNS[method, n_bits, seed][metric] for seed in range(3)]
+                found += [*of_seeds, sum(of_seeds) / 3]
+    return found
+
+
+def clauses_on_programs(text):
+    """Return the parts of sentences that give a result of a program: its words have a number."""
+    found = []
+    # A comma between digits is part of a list of lengths.
+    for clause in re.split(r"(?<=[.!?;:])\s|(?<!\d),\s|\n\n", text):
+        if re.search(r"\bprograms?\b", clause) and not re.search(r"\bports?\b|\.m\b", clause):
+            results = [float(number) for number in re.findall(r"(?<![\d.])0?\.\d{3}\b", clause)]
+            if results:
+                found.append((" ".join(clause.split()), results))
+    return found
+
+
+def unknown_results(text):
+    known = results_of_programs()
+    wrong = []
+    for clause, results in clauses_on_programs(text):
+        lengths = re.findall(r"(\d+)(?=(?:, \d+)*(?: and \d+)? bits)", clause)
+        is_known = all(any(abs(x - other) <= 0.00051 for other in known) for x in results)
+        if not is_known or not {*lengths} <= {"16", "32", "64"}:
+            wrong.append(clause)
+    return wrong
+
+
+def texts():
+    """Return path -> READMEs, and the words of the notebooks, written or computed."""
+    found = {p: p.read_text() for p in (ROOT / "README.md", *ROOT.glob("*/README.md"))}
+    for path in sorted((ROOT / "notebooks").glob("*.ipynb")):
+        words = []
+        for cell in nbformat.read(path, as_version=4).cells:
+            if cell.cell_type == "markdown":
+                words.append(cell.source)
+            words += [o.get("data", {}).get("text/markdown", "") for o in cell.get("outputs", [])]
+        found[path] = "\n\n".join(words)
+    return found
+
+
+def test_a_result_of_a_program_is_of_its_runs():
+    found = texts()
+    wrong = {path.name: unknown_results(text) for path, text in found.items()}
+    assert {name: clauses for name, clauses in wrong.items() if clauses} == {}
+    assert sum(len(clauses_on_programs(text)) for text in found.values()) >= 3
+
+
+def test_a_result_that_no_program_gave_is_found():
+    hmoh = sum(RUNS["HMOH", 32, seed]["mAP"] for seed in range(3)) / 3
+    assert unknown_results(f"The program gives {hmoh:.3f} at 16, 32 and 64 bits.") == []
+    assert unknown_results(f"The programs give {hmoh:.3f} at 128 bits.") != []
+    assert unknown_results("The published program reaches 0.999 at 32 bits.") != []
+    assert unknown_results("By our ports of the programs it is 0.999 at 128 bits.") == []
