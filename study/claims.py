@@ -41,7 +41,7 @@ from study.printed import Check, check
 from study.select import paper_results
 from study.statistics import Judgement, interval, judge_order, judge_value, margin_of
 
-__all__ = ["CLAIMS", "VERDICTS", "Claim", "Exact", "Sample", "all_specs", "cells"]
+__all__ = ["BAD", "CLAIMS", "GOOD", "VERDICTS", "Claim", "Exact", "Sample", "all_specs", "cells"]
 __all__ += ["judge", "judge_sample", "specs"]
 
 CLAIMS = Path(__file__).parents[1] / "data" / "paper_claims.json"

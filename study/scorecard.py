@@ -21,7 +21,15 @@ from study.select import PAPER_METHODS
 from study.statistics import RULE_VERSION, Judgement, expected_verdicts, judge_summary, margin_of
 from study.tables import Table, number
 
-__all__ = ["cell_table", "checks", "count_cells", "count_checks", "count_values", "counts"]
+__all__ = [
+    "cell_table",
+    "checked",
+    "checks",
+    "count_cells",
+    "count_checks",
+    "count_values",
+    "counts",
+]
 __all__ += ["fold", "keep", "kept", "rates", "sensitivity", "show"]
 
 KEPT = Path(__file__).parents[1] / "build" / "claims"
@@ -280,6 +288,16 @@ def _html_rows(c: Claim, names: Iterable[str]) -> tuple[str, str]:
     return above, f"<td></td><td colspan={width} {LEFT}><small>{line}</small></td>"
 
 
+def checked(claims: Sequence[Claim]) -> str:
+    """Return in words how many claims the paper's own numbers check, and what they say."""
+    agrees, disagrees, consistent = count_checks(claims).values()
+    n = agrees + disagrees + consistent
+    return (
+        f"{n} of {len(claims)} checked by the paper's own numbers: {agrees} agree, "
+        f"{disagrees} disagree, {consistent} are consistent but not proven"
+    )
+
+
 def checks(claims: Sequence[Claim], outcomes: Sequence[str] = tuple(OUTCOMES)) -> Table:
     """Return a table of the claims that the paper's own numbers check, with what was computed."""
     rows = []
@@ -287,8 +305,7 @@ def checks(claims: Sequence[Claim], outcomes: Sequence[str] = tuple(OUTCOMES)) -
         if claim.own and claim.own.outcome in outcomes:
             data = BENCHMARKS[claim.role].title if claim.role else "all"
             rows.append([claim.own.outcome, claim.section, data, claim.claim, claim.own.why])
-    found = count_checks(claims)
-    title = "By the paper's own numbers: " + ", ".join(f"{found[name]} {name}" for name in outcomes)
+    title = f"What the paper's own numbers say about {len(rows)} claims: {' or '.join(outcomes)}"
     return Table(title, ["outcome", "Sec.", "data", "the paper says", "its own numbers"], rows)
 
 

@@ -159,7 +159,9 @@ def test_checks_by_the_papers_own_numbers_are_counted_apart_from_verdicts():
     judged[0] = replace(judged[0], spec=entry(ORDER))
     assert scorecard.count_checks(judged) == {"agrees": 1, "disagrees": 0, "consistent": 0}
     table = scorecard.checks(judged)
-    assert "1 agrees" in table.title
+    assert scorecard.checked(judged).startswith(
+        "1 of 2 checked by the paper's own numbers: 1 agree,"
+    )
     assert [row[0] for row in table.rows] == ["agrees"]
     assert "HMOH 0.847, OKH 0.224 at 32 bits" in str(table)
     assert scorecard.checks(judged, ["disagrees"]).rows == []
@@ -262,6 +264,15 @@ def test_claims_that_are_not_testable_here_have_one_line_together():
     for text in (repr(whole), whole._repr_html_()):
         assert "Untested" in text and "13_scorecard.ipynb" not in text
     assert "<table" not in scorecard.show(listed[1:])._repr_html_()
+
+
+def test_what_is_folded_is_behind_a_line_in_html_and_below_it_in_text():
+    shown = scorecard.show([claim(claim="A < B.")])
+    folded = scorecard.fold("Sec. 1 & more", shown)
+    assert repr(folded).splitlines() == ["Sec. 1 & more", *repr(shown).splitlines()]
+    page = folded._repr_html_()
+    assert page.startswith("<details><summary>Sec. 1 &amp; more</summary>")
+    assert shown._repr_html_() in page
 
 
 def test_every_verdict_is_shown_with_its_symbol_and_colour():
