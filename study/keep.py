@@ -22,7 +22,6 @@ from multiprocessing import get_context
 from pathlib import Path
 
 import numpy as np
-from tqdm import tqdm
 
 __all__ = ["code_files", "code_version", "kept", "make_all", "plain", "plain_values", "run_key"]
 __all__ += ["write_atomically"]
@@ -165,6 +164,8 @@ def make_all(
     They are begun in the order of these numbers, in this process or by new ones, each with one
     thread. ``n_workers=None`` starts a process for each core. ``text`` stands before the bar.
     """
+    from tqdm import tqdm  # README loads MNIST with numpy and numba alone
+
     order = range(len(jobs)) if order is None else order
     n_workers = min(len(jobs), os.cpu_count() if n_workers is None else n_workers)
     # JupyterLab shows what goes to stderr as an error. A command's tables go to stdout alone.
