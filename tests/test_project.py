@@ -9,6 +9,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tarfile
 import tomllib
 import zipfile
 from collections import Counter
@@ -167,8 +168,8 @@ def test_environment_yml_has_the_bounds_of_pyproject():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     wanted = {f"python{project['requires-python']}", *project["dependencies"]}
     for name, extra in project["optional-dependencies"].items():
-        # conda-forge has no sphinx-mathjax-offline; `make` installs these two with pip.
-        if name not in ("pages", "mutants"):
+        # conda-forge has no sphinx-mathjax-offline; `make` installs these with pip.
+        if name not in ("pages", "mutants", "classroom"):
             wanted |= set(extra)
     # Conda has no extras, so that dask[distributed] is two packages there.
     both = next(name for name in wanted if name.startswith("dask[distributed]"))
@@ -235,9 +236,8 @@ except ImportError as error:
 def wheel_files():
     """Return {file of the clone: its place in the wheel}, as pyproject.toml says."""
     build = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["hatch"]["build"]
-    wheel, sdist = build["targets"]["wheel"], build["targets"]["sdist"]
+    wheel = build["targets"]["wheel"]
     assert wheel.keys() == {"bypass-selection", "force-include"} and wheel["bypass-selection"]
-    assert sdist["only-include"] == list(wheel["force-include"])
     return wheel["force-include"]
 
 
@@ -277,6 +277,44 @@ def test_the_wheel_holds_one_package_and_nothing_else(tmp_path, monkeypatch):
         assert names == set(wheel_files().values())
         for source, target in wheel_files().items():
             assert wheel.read(target) == (ROOT / source).read_bytes()
+
+
+def test_the_sdist_holds_the_package_and_the_tests_of_the_core(tmp_path, monkeypatch):
+    build = pytest.importorskip("hatchling.build", reason="hatchling is not installed")
+    monkeypatch.chdir(ROOT)
+    with tarfile.open(tmp_path / build.build_sdist(str(tmp_path))) as sdist:
+        names = {name.partition("/")[2] for name in sdist.getnames()}
+    tests = {name for name in names if name.startswith("tests/test_")}
+    wanted = [
+        path
+        for stem in ("hmoh", "kernels", "metrics", "ridge")
+        for path in ROOT.glob(f"tests/test_{stem}*.py")
+    ]
+    assert tests == {f"tests/{path.name}" for path in wanted} and len(tests) >= 12
+    assert set(wheel_files()) | {"tests/naive.py", "tests/helpers.py", "LICENSE"} <= names
+    # What they import is there, or is a requirement.
+    for name in tests:
+        for node in ast.walk(ast.parse((ROOT / name).read_text())):
+            if isinstance(node, ast.ImportFrom):
+                assert node.module.partition(".")[0] not in ("baselines", "study", "tools"), name
+
+
+def test_the_version_stands_in_one_place():
+    version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
+    assert (ROOT / "CHANGELOG.md").read_text().count("\n## ") == 1
+    assert f"\n## {version}" in (ROOT / "CHANGELOG.md").read_text()
+    for name in ("CITATION.cff", "README.md", "hmoh.py"):
+        assert version not in (ROOT / name).read_text()
+
+
+def test_the_terms_of_all_data_that_ship_are_in_one_table():
+    text = (ROOT / "data" / "README.md").read_text()
+    table = text.partition("\n| data | terms |")[2].partition("\n\n")[0]
+    files = {path.name for path in ROOT.glob("data/*.npz")}
+    assert set(re.findall(r"`([\w.]+\.npz)`", table)) == files
+    # A tree with MNIST only leaves all others out.
+    [command] = re.findall(r"^git archive .*$", text, re.MULTILINE)
+    assert set(re.findall(r"':!data/([\w.]+)'", command)) == files - {"mnist.npz"}
 
 
 def test_the_installed_package_works_beside_other_kernels_and_metrics(site):
