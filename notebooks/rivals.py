@@ -42,6 +42,7 @@ __all__ = ["Rival", "compare", "fit_rivals", "float_search", "itq", "quantiser"]
 N_BITS = 32
 N_ITERATIONS = 50  # of ITQ, as in its paper, and of logistic regression at most
 N_TREES = 100
+N_POINTS = 40  # of k-means for each of 256 centroids; FAISS warns of fewer than 39
 N_ROTATIONS = 10  # of OPQ; 50, the default of FAISS, take long
 LEVELS = 1 << 20  # what agrees to a millionth is a tie, as equal items must be
 BLOCK_CELLS = 1 << 24  # queries times items that are ranked at a time
@@ -198,6 +199,7 @@ def quantiser(V: np.ndarray, n_bytes: int, rotate: bool = False) -> tuple[Callab
 
     pq = faiss.ProductQuantizer(width, n_bytes, 8)
     pq.cp.min_points_per_centroid = 1  # no warning on small streams
+    pq.cp.max_points_per_centroid = N_POINTS
     opq = faiss.OPQMatrix(width, n_bytes)
     opq.pq = pq
     opq.niter = N_ROTATIONS
@@ -327,6 +329,7 @@ def compare(
     split: str = "paper",
     n_anchors: int = 1000,
     sizes: Sequence[int] = (4,),
+    features: Sequence[str] = ("unit rows", "side by side"),
 ) -> list[dict]:
     """Return a record of each method on all sets, seeds and features; finished runs are kept.
 
@@ -339,7 +342,7 @@ def compare(
     )
     code += version("faiss-cpu")
     places = []
-    for name, seed, kind in itertools.product(sets, seeds, ("unit rows", "side by side")):
+    for name, seed, kind in itertools.product(sets, seeds, features):
         job = {"dataset": name, "seed": seed, "features": kind, "split": split}
         job |= {"n_anchors": n_anchors, "sizes": list(sizes)}
         key = run_key(job, profile.PROFILE, datasets.fingerprint(name), code)

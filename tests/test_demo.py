@@ -1,4 +1,4 @@
-"""The demo on few images, and what it says about the paper and our recipe."""
+"""The demo on few images, and what it says about the paper."""
 
 import json
 import re
@@ -7,7 +7,6 @@ from dataclasses import replace
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
-from beyond import recipes
 from helpers import ROOT
 
 from study import datasets
@@ -62,8 +61,3 @@ def test_prints_a_line_for_each_step_and_writes_the_picture(few, tmp_path, capsy
 def test_the_papers_value_is_the_printed_one():
     results = json.loads((ROOT / "data" / "paper_results.json").read_text())["results"]
     assert results["mnist"]["HMOH"]["mAP"][str(demo.N_BITS)] == demo.PAPER
-
-
-def test_our_model_is_the_recipe_that_it_names():
-    recipe = recipes()["HadamardRidge .001, side by side"]
-    assert str(demo.our_model()) == str(recipe.model(demo.N_BITS))

@@ -1,14 +1,20 @@
 """Recipes for data of your own: what they are, and how they are chosen."""
 
+import inspect
+import re
+
 import beyond
+import nbformat
 import numpy as np
 import pytest
 from beyond import CANDIDATES, Recipe, choose, chosen_without
+from helpers import ROOT
 
 from hmoh import HMOH
-from kernels import RBF
+from kernels import RBF, Concat, UnitLength
 from ridge import HadamardRidge
 from study.training import new_model
+from tools import demo
 
 
 def small(*names):
@@ -199,3 +205,54 @@ def test_cases_are_matrices_of_lengths_and_seeds():
     }
     with pytest.raises(ValueError, match=r"no record with 'mAP' has .*'n_bits': 16"):
         beyond.by_case([*runs, runs[2] | {"label": "OSH"}], "mAP")
+
+
+# ---- one recipe, one number ----------------------------------------------------------
+
+LINES = r"^(?:>>> )?((?:centres|features|model) = .+)$"
+
+
+def model_of(text):
+    """Return the model that three lines of a text make, and the mAP that it prints."""
+    lines = re.findall(LINES, text, re.MULTILINE)
+    assert [line.split()[0] for line in lines] == ["centres", "features", "model"]
+    names = {"RBF": RBF, "UnitLength": UnitLength, "Concat": Concat, "N_ANCHORS": 1000}
+    names["HadamardRidge"] = HadamardRidge
+    exec("\n".join(lines), names)
+    return names["model"]
+
+
+def test_readme_demo_and_14_beyond_use_one_model_and_print_one_number():
+    readme = (ROOT / "README.md").read_text()
+    notebook = nbformat.read(ROOT / "notebooks" / "14_beyond.ipynb", as_version=4)
+    (cell,) = [c for c in notebook.cells if c.cell_type == "code" and "centres = " in c.source]
+    (snippet,) = [part for part in readme.split("```") if "centres = " in part]
+    recipe = beyond.recipes()[CANDIDATES[0]].model(32)
+    models = [model_of(snippet), model_of(cell.source), demo.our_model(), recipe]
+    assert len({str(model) for model in models}) == 1
+    # All take the split of seed 0; `test_recipes_of_the_readme_run` runs the snippet.
+    sources = [snippet, cell.source, inspect.getsource(demo.main)]
+    assert all(re.search(r"split\(\w+, seed=0\)", source) for source in sources)
+    printed = [
+        re.findall(r"^mAP (0\.\d{3})$", text, re.MULTILINE)[0]
+        for text in (snippet, cell.outputs[0].text)
+    ]
+    assert printed[0] == printed[1]
+
+
+def test_readme_and_14_beyond_quote_one_mean_of_ten_seeds():
+    readme = (ROOT / "README.md").read_text()
+    notebook = nbformat.read(ROOT / "notebooks" / "14_beyond.ipynb", as_version=4)
+    outputs = [o for c in notebook.cells for o in c.get("outputs", [])]
+    shown = [o.get("data", {}).get("text/plain", "") for o in outputs]
+    (row,) = re.findall(r"^\| `HadamardRidge`, ours \|(.+)\|$", readme, re.MULTILINE)
+    quoted = [cell.strip() for cell in row.split("|")]
+    (lengths,) = [text for text in shown if text.startswith("mAP on MNIST by code length")]
+    (line,) = [line for line in lengths.splitlines() if line.startswith(CANDIDATES[0])]
+    n_seeds, *means = re.findall(r"(?<![±\d.])\d+(?:\.\d+)?", line.removeprefix(CANDIDATES[0]))
+    assert n_seeds == "10" and means == quoted
+    # The rivals' table of 4 bytes is of the same model.
+    (table,) = [text for text in shown if text.startswith("Hamming only")]
+    (line,) = re.findall(r"^HadamardRidge, side by side +4 +(0\.\d{3})", table, re.MULTILINE)
+    assert line == quoted[2]
+    assert line in notebook.cells[0].source

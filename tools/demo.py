@@ -34,7 +34,7 @@ def paper_model() -> HMOH:
 
 
 def our_model(n_anchors: int = 1000) -> HadamardRidge:
-    """Return our default, the recipe "HadamardRidge .001, side by side" of `beyond`.
+    """Return our default, as README and 14_beyond write it.
 
     Its features are the pixels, scaled to unit length, beside the similarities to k-means centres.
     """
