@@ -304,9 +304,9 @@ def checks(claims: Sequence[Claim], outcomes: Sequence[str] = tuple(OUTCOMES)) -
     for claim in claims:
         if claim.own and claim.own.outcome in outcomes:
             data = BENCHMARKS[claim.role].title if claim.role else "all"
-            rows.append([claim.own.outcome, claim.section, data, claim.claim, claim.own.why])
+            rows.append([claim.section, data, claim.claim, claim.own.outcome, claim.own.why])
     title = f"What the paper's own numbers say about {len(rows)} claims: {' or '.join(outcomes)}"
-    return Table(title, ["outcome", "Sec.", "data", "the paper says", "its own numbers"], rows)
+    return Table(title, ["Sec.", "data", "the paper says", "its numbers", "which are"], rows)
 
 
 def cell_table(cells: Sequence[Claim], metric: str) -> Table:

@@ -162,7 +162,7 @@ def test_checks_by_the_papers_own_numbers_are_counted_apart_from_verdicts():
     assert scorecard.checked(judged).startswith(
         "1 of 2 checked by the paper's own numbers: 1 agree,"
     )
-    assert [row[0] for row in table.rows] == ["agrees"]
+    assert [row[3] for row in table.rows] == ["agrees"]
     assert "HMOH 0.847, OKH 0.224 at 32 bits" in str(table)
     assert scorecard.checks(judged, ["disagrees"]).rows == []
 
