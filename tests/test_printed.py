@@ -1,9 +1,11 @@
 """The paper's own numbers: what they say about its sentences, and which marks are wrong."""
 
+import copy
+
 import pytest
 from claim_files import BITS, GAIN, ORDER, VALUE, entry
 
-from study import claims, printed
+from study import claims, printed, select
 from study.measures import CASES
 from study.printed import OUTCOMES, check
 from study.select import paper_results
@@ -120,6 +122,54 @@ def test_the_numbers_of_the_text_are_those_of_the_claims():
             assert ALL[f"{role}-start-{method.lower()}"]["printed"] == values[method]
     for role, values in paper_results()["text"]["batches_32bit_mAP"].items():
         assert ALL[f"{role}-batch-2"]["printed"] == values["2"]
+
+
+QUERIES = "variation_places205_32bit_mAP@1000"
+
+
+@pytest.mark.parametrize(
+    "name, before, path, value, after",
+    [
+        ("places205-variation-small", "agrees", f"{QUERIES}/20/MIHash/1", 0.02, "disagrees"),
+        ("places205-variation-small", "agrees", f"{QUERIES}/20/OKH/1", 0.02, "agrees"),
+        ("places205-variation-size", "agrees", f"{QUERIES}/20/HMOH/0", 0.4, "agrees"),
+        ("places205-variation-best", "agrees", f"{QUERIES}/50/HCOH/0", 0.4, "disagrees"),
+        ("places205-variation-500", "agrees", f"{QUERIES}/500/HMOH/0", 0.28, "disagrees"),
+        ("nuswide-map-advantage-grows", "agrees", "results/nuswide/HMOH/mAP/64", 0.44, "disagrees"),
+        (
+            "places205-ph2-drops-least",
+            "consistent",
+            "results/places205/HCOH/P@H2/64",
+            0.2,
+            "agrees",
+        ),
+        (
+            "places205-ph2-drops-least",
+            "consistent",
+            "results/places205/HCOH/P@H2/128",
+            0.3,
+            "disagrees",
+        ),
+        ("abstract-accuracy", "consistent", "results/mnist/OKH/mAP/8", 0.8, "disagrees"),
+        ("table4-marks", "agrees", "results/mnist/OKH/mAP/8", 0.8, "disagrees"),
+        ("table6-marks", "agrees", f"{QUERIES}/50/HCOH/0", 0.4, "disagrees"),
+    ],
+)
+def test_another_printed_number_changes_what_it_says(name, before, path, value, after, monkeypatch):
+    assert outcome(ALL[name]) == before
+    changed = copy.deepcopy(paper_results())
+    *folders, last = path.split("/")
+    place = changed
+    for folder in folders:
+        place = place[folder]
+    if isinstance(place, list):
+        place[int(last)] = value
+    else:
+        place[last] = value
+    for module in (select, printed):
+        monkeypatch.setattr(module, "paper_results", lambda: changed)
+    monkeypatch.setattr(printed, "printed_records", select.printed_records.__wrapped__)
+    assert outcome(ALL[name]) == after
 
 
 def test_every_table_of_an_entry_can_be_looked_up():
