@@ -153,8 +153,9 @@ class LEMON(_ChunkHasher):
     The rank of Z decides the codes. Line 36 keeps the directions whose singular values in the
     centred Z^T Z exceed 1e-6, but on MNIST the largest is 8e20, so rounding lifts all of them above
     it. Directions that are nothing but rounding are then nearly zero in V. An exact decomposition
-    gives them full length, and 22 % of the codes' bits become others. So directions below 1e-7 of
-    the largest singular value of Z are dropped.
+    gives them full length, which changes 21 to 26 % of the codes' bits and lowers mAP from 0.736
+    to 0.667 (32 bits, three seeds). So directions below 1e-7 of the largest singular value of Z are
+    dropped.
 
     The program puts a short last chunk into the one before (main_demo.m, lines 31 and 41). A stream
     does not know its end, so here it is a chunk of its own.
@@ -162,6 +163,9 @@ class LEMON(_ChunkHasher):
     The program's (alpha, beta, gamma, xi) are (10,000, 10,000, 0.1, 1) on all its sets
     (main_demo.m, lines 110 and 111). Its chunks have 2,000 samples, on NUS-WIDE 10,000 (lines 24,
     49 and 72).
+
+    mAP on MNIST at 8, 16, 32, 48, 64 and 128 bits is .630 .709 .739 .756 .764 .779 (mean of seven
+    seeds).
 
     Parameters
     ----------
@@ -234,11 +238,18 @@ class OASIS(_ChunkHasher):
     In the program G has the sums of the word vectors of a sample's labels, at unit length
     (evaluate_OASIS.m, lines 13 and 14). Word vectors are made ahead and belong to English labels.
     Here they are one-hot vectors, so that G is that of `LEMON`. A sample without a label divides by
-    zero there and is refused here.
+    zero there and is refused here. Where a chunk has fewer samples than a code has bits, the
+    program may stop with an error (train_OASIS.m, line 38).
+
+    Models with the same random_state start from the same codes. Then OASIS and `LEMON` find the
+    same ones, bit for bit, at 32 bits on mnist, cifar10_vgg16, mediamill10 and reuters10.
 
     The program's (alpha, beta, gamma, theta, delta) are (10, 1, 1, 1, 1) on all its sets (MAIN.m,
     lines 18 to 22). Its chunks have 2,000 samples, on NUS-WIDE 10,000 (load_dataset.m, lines 12 and
     187).
+
+    mAP on MNIST at 8, 16, 32, 48, 64 and 128 bits is .627 .709 .739 .756 .764 .779 (mean of seven
+    seeds).
 
     Parameters
     ----------
