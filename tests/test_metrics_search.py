@@ -174,9 +174,13 @@ def test_threads_blocks_and_large_databases_do_not_matter(monkeypatch, n_queries
         np.testing.assert_array_equal(rows, expected)
 
 
-@pytest.mark.parametrize("most_copied", [1, metrics.MOST_COPIED])
-@pytest.mark.parametrize("is_masked", [False, True])
-@pytest.mark.parametrize("n_queries", [3, 20])
+MOST = metrics.MOST_COPIED
+
+
+# With most_copied=1 threads part the queries, else the database.
+@pytest.mark.parametrize(
+    ("n_queries", "is_masked", "most_copied"), [(3, False, MOST), (20, True, MOST), (20, False, 1)]
+)
 def test_threads_that_share_items_or_queries_find_the_same(
     monkeypatch, n_queries, is_masked, most_copied
 ):
@@ -184,15 +188,14 @@ def test_threads_that_share_items_or_queries_find_the_same(
     monkeypatch.setattr(metrics, "MOST_COPIED", most_copied)
     monkeypatch.setattr(metrics, "BLOCK_BYTES", 8000)
     rng = np.random.default_rng(5)
-    codes = rng.integers(256, size=(6000, 1), dtype=np.uint8)  # many ties
+    codes = rng.integers(256, size=(3000, 1), dtype=np.uint8)  # many ties
     values = make_values(rng, n_queries, 8, "normal")
-    mask = rng.random(6000) < 0.5 if is_masked else None
-    searches = [
-        lambda n_threads: nearest(codes[:n_queries], codes, 9, mask, n_threads),
+    mask = rng.random(3000) < 0.5 if is_masked else None
+    for search in (
+        lambda n_threads: nearest(codes[:n_queries], codes, 5, mask, n_threads),
         lambda n_threads: within(codes[:n_queries], codes, 2, mask, n_threads),
-        lambda n_threads: nearest_by_value(values, codes, 9, mask=mask, n_threads=n_threads),
-    ]
-    for search in searches:
+        lambda n_threads: nearest_by_value(values, codes, 5, mask=mask, n_threads=n_threads),
+    ):
         assert_equal(search(3), search(1))
 
 
