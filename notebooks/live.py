@@ -27,7 +27,7 @@ from study.scores import mean_ap
 from study.training import new_model
 
 __all__ = ["STREAMS", "Stream", "call_times", "changed_bits", "follow", "groups_of", "joining"]
-__all__ += ["mapped", "root_weights", "run", "run_all", "score", "shuffled", "turned"]
+__all__ += ["mapped", "root_weights", "run", "run_all", "score", "shuffled", "turn", "turned"]
 
 # The rule: re-encode everything when this share of the bits of a sample of the database differs.
 THRESHOLD = 0.03
@@ -148,18 +148,16 @@ def shuffled(data: Dataset, seed: int, n: int) -> Stream:
     return joining(data, seed, n, [data.classes])
 
 
+def turn(X: np.ndarray) -> np.ndarray:
+    """Return square images, a row each, turned to the left by 90 degrees."""
+    side = math.isqrt(X.shape[1])
+    if side**2 != X.shape[1]:
+        raise ValueError(f"rows of {X.shape[1]} features are not square images; pass mnist.")
+    return np.rot90(X.reshape(-1, side, side), axes=(1, 2)).reshape(len(X), -1)
+
+
 def turned(data: Dataset, seed: int, n: int) -> Stream:
     """Return a stream in whose second half all images are turned by 90 degrees, queries too."""
-    side = math.isqrt(data.features.shape[1])
-    if side**2 != data.features.shape[1]:
-        raise ValueError(
-            f"rows of {data.features.shape[1]} features are not square images; pass mnist."
-        )
-
-    def turn(X: np.ndarray) -> np.ndarray:
-        images = X.reshape(-1, side, side)
-        return np.rot90(images, axes=(1, 2)).reshape(len(X), -1)
-
     stream = shuffled(data, seed, n)
     half = n // 2
     upright = np.arange(len(stream.Q))

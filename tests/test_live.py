@@ -1,8 +1,14 @@
 """Streams with queries in between, codes that stay as they were made, and a rule to renew them."""
 
+import itertools
+import sqlite3
+import warnings
+
 import live
+import nbformat
 import numpy as np
 import pytest
+from helpers import ROOT
 
 from baselines import HCOH, LSH
 from hmoh import HMOH
@@ -274,3 +280,64 @@ def test_single_calls_are_timed_and_learned_from():
     assert arrival.shape == query.shape == (30,)
     assert (arrival > 0).all() and (query > 0).all()
     assert model.n_seen_ == 50
+
+
+# ---- the page "In production" ----------------------------------------------------------
+
+
+@pytest.fixture
+def production():
+    """Return the names that the notebook's own lines define, with a small feature map."""
+    cells = nbformat.read(ROOT / "notebooks" / "15_live.ipynb", 4).cells
+    [source] = [cell.source for cell in cells if "class Service" in cell.source]
+    assert sum(bool(line.strip()) for line in source.splitlines()) <= 40
+    names = {"np": np, "itertools": itertools, "HMOH": HMOH, "MAP": RBF(20), "N_BITS": 16}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # FAISS's SWIG wrapper is deprecated from Python 3.12 on
+        exec(source, names)
+    return names
+
+
+def test_the_service_finds_what_was_added_and_not_what_was_removed(production, tmp_path):
+    data = small()
+    X, y = data.features, data.labels
+    model = HMOH(16, feature_map=RBF(20), random_state=0).partial_fit(X[:100], y[:100])
+    service = production["Service"](tmp_path, model)
+    ids = 1000 + 3 * np.arange(60)
+    service.add(ids, X[:60])
+    service.remove(ids[10:20])
+    with pytest.raises(sqlite3.IntegrityError):
+        service.add(ids[[30, 59]], X[[30, 59]])
+    _, found = service.index.search(service.encoder.transform(X[:60]), 50)
+    assert sorted(found[0]) == sorted(np.delete(ids, slice(10, 20)))
+    codes, kept = service.stored()
+    assert sorted(kept) == sorted(found[0])
+    np.testing.assert_array_equal(codes, model.transform(X[(kept - 1000) // 3]))
+
+
+def test_a_restart_finds_the_same_and_versions_tell_what_encoded_an_item(production, tmp_path):
+    data = small()
+    X, y = data.features, data.labels
+    model = HMOH(16, feature_map=RBF(20), random_state=0).partial_fit(X[:100], y[:100])
+    service = production["Service"](tmp_path, model)
+    ids = np.arange(50)
+    service.add(ids, X[:50])
+    old = service.version
+    service.learner.partial_fit(X[100:300], y[100:300])
+    assert service.version == old
+    service.publish()
+    assert service.version != old
+    service.remove(ids[:5])
+    service.re_encode(ids[:20], X[:20])  # five of them are gone
+    before = service.index.search(service.encoder.transform(X[:9]), 45)
+    service.db.close()
+    again = production["Service"](tmp_path)
+    assert again.version == service.version
+    after = again.index.search(again.encoder.transform(X[:9]), 45)
+    np.testing.assert_array_equal(after[0], before[0])
+    versions = dict(again.db.execute("select id, version from items"))
+    assert versions == {i: again.version if i < 20 else old for i in range(5, 50)}
+    again.learner.partial_fit(X[300:], y[300:])
+    service.learner.partial_fit(X[300:], y[300:])
+    np.testing.assert_array_equal(again.learner.weights_, service.learner.weights_)
+    again.db.close()
