@@ -53,7 +53,7 @@ def describe_data(data: Dataset, items: str = "images") -> None:
 
 
 def describe_runs(records: list[dict]) -> None:
-    """Print the sizes, the seeds and the precision of a random order."""
+    """Print the sizes, the seeds, the features and the precision of a random order."""
     run = records[0]
     print(
         f"{run['n_stream']:,} streamed, {run['n_database']:,} to search, "
@@ -69,6 +69,7 @@ def describe_runs(records: list[dict]) -> None:
         print(f"{n_seeds} seeds; MIHash has {n_mihash} of them, the curves have {n_curves}")
     n_methods = len({record["method"] for record in records})
     print(f"{len(records)} runs: {n_methods} methods, {BITS} bits")
+    print(f"features: {tables.features_by_method(records)}")
     chance = run["precision"][-1]
     print(f"relevant in the database, so the precision of a random order: {chance:.3f}")
 
@@ -102,11 +103,14 @@ def as_published(records: list[dict], published: list[dict]) -> list[dict]:
 def lead(records: list[dict], metric: str) -> Table:
     """Return HMOH's mean, that of the best other method and their difference, for each length.
 
-    The difference is the mean over the seeds that both have, with its 95 % interval.
+    The difference is the mean over the seeds that both have, with its 95 % interval. The title
+    names the features of both, which the published benchmark chooses for each method.
     """
     rows = []
+    compared = {"HMOH": None}
     for n_bits in sorted({record["n_bits"] for record in records}):
         rival = best_rival(records, metric, n_bits)
+        compared[rival] = None
         ours = {"method": "HMOH", "n_bits": n_bits}
         theirs = {"method": rival, "n_bits": n_bits}
         row = [str(n_bits), number(values(records, metric, **ours).mean())]
@@ -115,7 +119,8 @@ def lead(records: list[dict], metric: str) -> Table:
     what = f"{tables.name_of_metric(records, metric)} on {tables.names_of(records)}"
     seeds = tables.number_of_seeds(records, "mean", metric)
     head = ["bits", "HMOH", "best other method", "its value", "difference"]
-    text = f"{what}; {seeds}, HMOH, the best other method, and 95 % intervals"
+    text = f"{what}; {seeds}, HMOH, the best other method, and 95 % intervals; "
+    text += tables.features_by_method(r for r in records if r["method"] in compared)
     return Table(text, head, rows)
 
 
@@ -205,6 +210,13 @@ def cells(data: Dataset, runs: list[dict]) -> list[claims.Claim]:
         display(scorecard.cell_table(found, metric_of(runs[0], "headline")))
         display(scorecard.cell_table(found, "P@H2"))
         print(scorecard.count_cells(found))
+        outcomes = [f"{n} {verdict}" for verdict, n in scorecard.counts(found).items() if n]
+        print(f"outcomes of the {len(found)} cells: {', '.join(outcomes)}")
+        both = [cell for cell in found if cell.published.n > 1]
+        ours = [scorecard.count_values(both, published).reproduced for published in (False, True)]
+        print(
+            f"of the {len(both)} with both readings, {ours[0]} as described, {ours[1]} as published"
+        )
     return found
 
 

@@ -23,6 +23,7 @@ from typing import NamedTuple
 import numpy as np
 
 from study.datasets import BENCHMARKS, Dataset, load, small_part, title_of
+from study.keep import plain
 from study.profile import QUICK
 from study.scores import METRICS
 from study.select import (
@@ -35,8 +36,12 @@ from study.select import (
 )
 from study.statistics import mean_and_interval
 
-__all__ = ["Table", "gap_text", "load_data", "mean_text", "name_of"]
+__all__ = ["Table", "features_by_method", "features_of", "features_text", "gap_text"]
+__all__ += ["load_data", "mean_text", "name_of"]
 __all__ += ["name_of_metric", "names_of", "number", "number_of_seeds", "table", "with_interval"]
+
+# Of a stream, whose mean the protocol subtracts before it scales rows to unit length.
+PROTOCOL_ROWS = 1000
 
 
 def load_data(name: str) -> Dataset:
@@ -104,6 +109,71 @@ def gap_text(gaps: Sequence[float]) -> str:
     '+0.020 ±0.127'
     """
     return mean_text(gaps) if np.mean(gaps) < 0 else f"+{mean_text(gaps)}"
+
+
+# ---- features as text ----------------------------------------------------------------
+
+
+def features_text(feature_map) -> str:
+    """Return in words which features a map makes, read off the map itself.
+
+    The features in a label or title come from here, so that they are those of the model.
+
+    Parameters
+    ----------
+    feature_map : object
+        A map, several in turn, None, or what a record's "settings" keep of them.
+
+    >>> from kernels import RBF, Concat, UnitLength
+    >>> features_text(None), features_text([UnitLength(), RBF(300, 6.0)])
+    ('raw features', 'unit rows, RBF(300, 6)')
+    >>> features_text([UnitLength(), Concat([None, RBF(50, 5.0, center=True, anchors="kmeans")])])
+    'unit rows beside their RBF(50, 5, k-means, centred)'
+
+    Alone, unit rows are not the same if their centre is the mean of fewer rows than in the
+    protocol:
+
+    >>> features_text(UnitLength(n_warmup=1000)), features_text(UnitLength())
+    ('unit rows', 'unit rows (mean of 100)')
+    """
+    maps = feature_map if isinstance(feature_map, (list, tuple)) else [feature_map]
+    found = [each if isinstance(each, dict) else plain(each) for each in maps if each]
+    text = ""
+    for part in found:
+        text = _after(text, part)
+    if text == "unit rows" and found[0]["n_warmup"] != PROTOCOL_ROWS:
+        text += f" (mean of {found[0]['n_warmup']})"
+    return text or "raw features"
+
+
+def _after(text: str, found: dict) -> str:
+    """Return the features of a map that gets the features of this text, "" for raw ones."""
+    if found["name"] == "Concat":
+        parts = [_after("", part) if part else text or "raw features" for part in found["maps"]]
+        return (" beside their " if text else " beside ").join(parts)
+    words = "unit rows" if found["name"] == "UnitLength" else found["name"]
+    if found["name"] == "RBF":
+        inside = [str(found["n_anchors"]), f"{found['divisor']:g}"]
+        inside += ["k-means"] if found["anchors"] == "kmeans" else []
+        inside += ["centred"] if found["center"] else []
+        words += f"({', '.join(inside)})"
+    return f"{text}, {words}" if text else words
+
+
+def features_of(record: dict) -> str:
+    """Return in words which features the model of a record learned from."""
+    settings = record["settings"]
+    text = features_text(settings.get("feature_map"))
+    # Only a method with a kernel of its own, OKH, has anchors that are not those of its map.
+    return f"{text} and a kernel of its own" if "n_anchors" in settings else text
+
+
+def features_by_method(records: Iterable[dict]) -> str:
+    """Return which methods stand on which features, such as "HMOH on RBF(300, 6); LSH on ..."."""
+    methods: dict = {}
+    for record in records:
+        methods.setdefault(features_of(record), {})[label_of(record)] = None
+    return "; ".join(f"{', '.join(labels)} on {text}" for text, labels in methods.items())
 
 
 # ---- titles --------------------------------------------------------------------------

@@ -16,6 +16,7 @@ import nbformat
 import pytest
 
 from baselines import METHODS
+from study.tables import features_text
 
 ROOT = Path(__file__).parents[1]
 READMES = ["README.md", "notebooks/README.md"]
@@ -260,3 +261,60 @@ def test_the_verdicts_that_the_scorecard_opens_with_are_those_it_computed():
     assert len(listed) == 10
     missing = [claim for verdict, claim in listed if f"{verdict}: {claim}" not in shown]
     assert missing == []
+
+
+def code_of(path):
+    """Return the code of a notebook's cells, or of a module."""
+    if path.suffix == ".py":
+        return path.read_text()
+    cells = nbformat.read(path, as_version=4).cells
+    return "\n".join(cell.source for cell in cells if cell.cell_type == "code")
+
+
+def typed_features(code):
+    """Return the labels of a program that begin with a method and name its features."""
+    names = "|".join(sorted(METHODS, key=len, reverse=True))
+    label = rf"({names})\b[^:\n]*\b(unit rows|raw|anchors|RBF)\b[^:\n]*"
+    nodes = ast.walk(ast.parse(code))
+    texts = [node.value for node in nodes if isinstance(node, ast.Constant)]
+    return [text for text in texts if isinstance(text, str) and re.fullmatch(label, text)]
+
+
+# The names of recipes are kept by test_recipes.
+LABELLED = [*PATHS, *ROOT.glob("notebooks/*.py"), *ROOT.glob("study/*.py")]
+LABELLED = sorted(path for path in LABELLED if "beyond" not in path.stem)
+
+
+@pytest.mark.parametrize("path", LABELLED, ids=lambda path: path.name)
+def test_no_label_types_the_features_of_a_method(path):
+    assert typed_features(code_of(path)) == [], "take them from tables.features_of"
+
+
+def test_the_features_of_the_ridge_in_the_report_are_those_of_its_model():
+    # It was once called "the paper's features", which were not those of the model that ran.
+    text = features_text(METHODS["HadamardRidge"].settings_for("mnist")["feature_map"])
+    lines = [line for line, _ in output_lines() if line.startswith("HadamardRidge (ours)")]
+    assert len(lines) == 3 and all(
+        line.startswith(f"HadamardRidge (ours), {text}  ") for line in lines
+    )
+
+
+def test_a_typed_label_of_features_is_found():
+    assert typed_features('label = "HadamardRidge (ours), unit rows, 1,000 centred anchors"') != []
+    assert typed_features('label = f"HMOH on {features_of(record)}"') == []
+
+
+def test_the_outcomes_of_cells_that_the_boxes_tell_are_those_that_03_counted():
+    lines = [line for line, _ in output_lines()]
+    (counted,) = [line for line in lines if line.startswith("outcomes of the 96 cells: ")]
+    counts = {
+        verdict: int(n) for n, verdict in re.findall(r"(\d+) (\w+)", counted.partition(": ")[2])
+    }
+    assert sum(counts.values()) == 96
+    for name in ("03_mnist", "report"):
+        first = nbformat.read(ROOT / "notebooks" / f"{name}.ipynb", as_version=4).cells[0].source
+        told = " ".join(first.replace(">", " ").split())
+        for verdict, n in counts.items():
+            assert re.search(rf"\b{n} (of the 96 cells )?(are )?{verdict}", told), (
+                f"{name}: {n} {verdict}"
+            )

@@ -13,8 +13,17 @@ from helpers import ROOT
 from hmoh import HMOH
 from kernels import RBF, Concat, UnitLength
 from ridge import HadamardRidge
+from study.tables import features_text
 from study.training import new_model
 from tools import demo
+
+K_MEANS = "RBF(30, 5, k-means, centred)"
+FEATURES = {
+    "unit rows": "unit rows (mean of 100)",
+    "kernel": "unit rows, RBF(30, 10, centred)",
+    "k-means kernel": f"unit rows, {K_MEANS}",
+    "side by side": f"unit rows beside their {K_MEANS}",
+}
 
 
 def small(*names):
@@ -39,6 +48,8 @@ def test_recipes_are_all_pairs_of_learners_and_features():
         assert (model.n_bits, model.random_state, model.codebook) == (16, 3, "spread")
         if recipe.method == "HadamardRidge":
             assert f" {model.ridge:g},".replace(" 0.", " .") in name
+        # A name of features stands for one map.
+        assert features_text(recipe.params["feature_map"]) == FEATURES[name.partition(", ")[2]]
         # The protocol makes the same model.
         same = new_model(recipe.method, "mnist", 16, 3, recipe.params)
         assert repr(same.get_params()["feature_map"]) == repr(model.feature_map)

@@ -1,8 +1,13 @@
 """Tables: means, marks, the paper's values where they belong."""
 
+import numpy as np
 import pytest
 
+from baselines import METHODS, named
+from kernels import RBF, Concat, UnitLength
 from study import tables
+from study.datasets import Dataset
+from study.training import run
 
 RUN = {"dataset": "mnist", "role": "mnist", "metric": "mAP", "stand_in_for": None}
 
@@ -128,3 +133,38 @@ def test_the_report_of_a_stand_in_is_printed(capsys):
 def test_an_unknown_metric_is_refused_with_those_there_are():
     with pytest.raises(ValueError, match=r"'P@7'; pass one of mAP"):
         tables.table(records({("HMOH", 8): [0.7]}), "P@7")
+
+
+# ---- features ------------------------------------------------------------------------
+
+CENTRED = RBF(20, 5.0, center=True, anchors="kmeans", random_state=0)
+SHOWN = [
+    (None, "raw features"),
+    ([], "raw features"),
+    (UnitLength(n_warmup=1000), "unit rows"),
+    (UnitLength(), "unit rows (mean of 100)"),
+    ([UnitLength(n_warmup=30), RBF(20, 6.0)], "unit rows, RBF(20, 6)"),
+    (CENTRED, "RBF(20, 5, k-means, centred)"),
+    (Concat([None, RBF(20)]), "raw features beside RBF(20, 10)"),
+    ([UnitLength(), Concat([None, RBF(20)])], "unit rows beside their RBF(20, 10)"),
+]
+
+
+@pytest.mark.parametrize(("feature_map", "text"), SHOWN, ids=[text for _, text in SHOWN])
+def test_the_features_in_a_label_are_those_of_the_model_that_ran(feature_map, text):
+    rng = np.random.default_rng(0)
+    data = Dataset("noise", rng.random((500, 4), np.float32), rng.integers(2, size=500))
+    # Whatever its label says.
+    record = run("HMOH", data, 8, 0, params={"feature_map": feature_map}, label="HMOH, unit rows")
+    assert tables.features_of(record) == text
+    assert tables.features_text(feature_map) == text
+    assert tables.features_by_method([record, record]) == f"HMOH, unit rows on {text}"
+
+
+def test_the_features_of_the_protocol_are_told_for_every_method():
+    on_mnist = {}
+    for name in named("paper"):
+        settings = METHODS[name]("mnist").get_params()
+        on_mnist[name] = tables.features_of({"settings": settings})
+    own = {"HMOH": "RBF(300, 6)", "OKH": "unit rows and a kernel of its own"}
+    assert on_mnist == dict.fromkeys(on_mnist, "unit rows") | own
