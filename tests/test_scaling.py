@@ -257,7 +257,7 @@ def test_shards_teach_what_one_process_learns(form, labels, tmp_path, capsys):
     assert_same_model(ours, ridge().partial_fit(X, y, classes).close())
     assert not hasattr(model, "n_seen_")
     bar = capsys.readouterr()
-    assert "100% Completed" in bar.err and not bar.out
+    assert "100% Completed" in bar.out and not bar.err
 
 
 @pytest.mark.parametrize("labels", ["integers", "sets"])
@@ -293,17 +293,19 @@ def test_what_would_learn_something_else_is_refused():
         (seen, *parts, classes, "seen 40 samples"),
         (ridge().fit(X[:40], y[:40]), *parts, "seen 40 samples"),
         (ridge(), *parts, "pass classes"),
-        (ridge(), *parts, range(3), r"y holds \[3\]"),
-        (ridge(), parts[0], late, classes, r"y holds \[9\]"),
+        (ridge(), *parts, range(3), r"is 3, which"),
+        (ridge(), parts[0], late, classes, r"is 9, which"),
         (ridge(memory=50), *parts, classes, "memory"),
         (ridge(), parts[0], parts[1].rechunk(300), classes, "same blocks of whole rows"),
-        (ridge(), parts[0], y, classes, "same blocks of whole rows"),
         (ridge(), *(part[:0] for part in parts), classes, "seen no sample"),
     ]:
         with pytest.raises(ValueError, match=reason):
             learn(model, *given)
     with pytest.raises(TypeError, match="HadamardRidge"):
         learn(HMOH(), *parts, classes)
+    for wrong in (y, parts[1].to_delayed().tolist()):
+        with pytest.raises(TypeError, match=r"y is a \w+, .*from_delayed"):
+            learn(ridge(), parts[0], wrong, classes)
 
 
 @pytest.mark.slow
