@@ -1,13 +1,17 @@
 """scaling.py: shards give what one process gives, and a killed worker changes nothing."""
 
+import contextlib
 import logging
 import os
+import shutil
 import signal
 import subprocess
 import sys
+import textwrap
 import threading
 import time
 import uuid
+from functools import partial
 from pathlib import Path
 
 import dask
@@ -17,14 +21,25 @@ import numpy as np
 import pandas as pd
 import pytest
 from dask.distributed import Client, LocalCluster
+from dask.sizeof import sizeof
+from helpers import ROOT
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.pipeline import Pipeline
 
+import scaling
 from hmoh import HMOH, MOST_BALANCE
 from kernels import RBF, UnitLength
-from metrics import hamming_histogram
+from metrics import hamming_histogram, nearest, nearest_by_value
 from ridge import HadamardRidge
-from scaling import ADDED, encode, from_npy, learn, sharded_histogram
+from scaling import (
+    ADDED,
+    encode,
+    from_npy,
+    learn,
+    send_modules,
+    sharded_histogram,
+    sharded_nearest,
+)
 
 SHARDS = [1, 2, 7, 100]
 LABELS = ["integers", "strings", "sets"]
@@ -137,6 +152,30 @@ def test_wrong_cuts_are_refused(tmp_path):
         from_npy("s3://bucket/X.npy", 2)
 
 
+@pytest.mark.parametrize("chunks", [300, (0, 5, 0, 290, 5), (30,) * 10])
+def test_the_nearest_of_shards_are_those_of_the_whole(chunks):
+    rng = np.random.default_rng(0)
+    codes = rng.integers(4, size=(300, 2), dtype=np.uint8)  # many ties
+    values = rng.normal(size=(3, 16)).astype(np.float32)
+    database = da.from_array(codes, chunks=(chunks, 2))
+    for search, queries in [(nearest, codes[:5]), (nearest_by_value, values)]:
+        for k in (1, 40, 300):
+            found = sharded_nearest(queries, database, k).compute(scheduler="synchronous")
+            for ours, one in zip(found, search(queries, codes, k), strict=True):
+                assert ours.dtype == one.dtype
+                assert_array_equal(ours, one)
+    with pytest.raises(ValueError, match=r"k=301 .* 300"):
+        sharded_nearest(codes[:5], database, 301)
+    with pytest.raises(ValueError, match="compute_chunk_sizes"):
+        sharded_nearest(codes[:5], database[database[:, 0] > 1], 3)
+
+
+def test_partitions_that_are_too_small_are_told():
+    tiny = da.zeros((20_000, 10), chunks=(10, 10))
+    with pytest.warns(UserWarning, match=r"2,000 partitions have 10 rows .* rechunk"):
+        encode(fitted("model"), tiny)
+
+
 # ---- encoding ------------------------------------------------------------------------
 
 
@@ -162,6 +201,42 @@ def test_blocks_are_encoded_as_the_model_encodes_them(n_shards, kind, tmp_path):
     ]
     assert codes.shape == result.shape == (90, 2) and codes.dtype == result.dtype == np.uint8
     assert_array_equal(result, np.concatenate(blocks))
+
+
+@pytest.mark.parametrize("form", ["columns", "vectors"])
+def test_the_codes_of_a_dataframe_keep_its_index(form, tmp_path):
+    X, y, classes = labelled()
+    frame, labels = shards(X, y, tmp_path, form)
+    model = learn(ridge(), frame, labels, classes)
+    codes = encode(model, frame)
+    ours, rows = codes.compute(), frame.compute()
+    assert list(ours.columns) == ["code_0", "code_1"]
+    assert set(ours.dtypes) == set(codes.dtypes) == {np.dtype(np.uint8)}
+    assert_array_equal(ours.index, rows.index)
+    assert_array_equal(ours, model.transform(np.stack(rows) if form == "vectors" else rows))
+    whole = hamming_histogram(ours.to_numpy()[:9], ours.to_numpy(), y[:9], y)
+    assert_same(sharded_histogram(ours.to_numpy()[:9], codes, y[:9], labels).compute(), whole)
+    if form == "columns":
+        with pytest.raises(ValueError, match="other columns"):
+            encode(model, frame[["f1", "f0", *frame.columns[2:]]])
+
+
+@pytest.mark.filterwarnings("ignore:.*inplace keyword")  # of Dask with pandas 3.1
+def test_the_lines_from_parquet_to_codes_run(tmp_path, monkeypatch):
+    X, y, _ = labelled()
+    ids = pd.Index(np.arange(N) * 7 + 10**6, name="id")
+    frame = pd.DataFrame(X, ids).add_prefix("f").assign(label=y)
+    monkeypatch.chdir(tmp_path)
+    Path("items").mkdir()
+    for i in range(3):
+        frame[i * 1000 : (i + 1) * 1000].to_parquet(f"items/{i}.parquet")
+    lines = [line for line in scaling.__doc__.splitlines() if line.startswith("    ")]
+    assert len(lines) == 5
+    names = {"dd": dd, "HadamardRidge": HadamardRidge, "learn": learn, "encode": encode}
+    exec(textwrap.dedent("\n".join(lines)), names)
+    codes = pd.read_parquet("codes")
+    assert_array_equal(codes.index, ids)
+    assert_array_equal(codes, names["model"].transform(frame.drop(columns="label")))
 
 
 @pytest.mark.slow
@@ -308,6 +383,83 @@ def test_what_would_learn_something_else_is_refused():
             learn(ridge(), parts[0], wrong, classes)
 
 
+def test_an_error_says_where():
+    X, y, classes = labelled()
+    X[1234, 7] = np.nan
+    parts = [da.from_array(a, chunks=(1000, *a.shape[1:])) for a in (X, y)]
+    where = r"X\[234, 7\] is nan(.|\n)*partition 1, whose row 0 is row 1000 of all"
+    with pytest.raises(ValueError, match=where):
+        learn(ridge(), *parts, classes)
+    with pytest.raises(ValueError, match=where):
+        encode(fitted("model"), parts[0]).compute()
+    with pytest.raises(ValueError, match=r"is 3, which classes lacks(.|\n)*partition 0"):
+        learn(ridge(), parts[0][:1000], parts[1][:1000], range(3))
+
+
+def test_the_bar_can_be_left_out_and_two_threads_keep_stdout(capsys):
+    X, y, classes = labelled()
+    out = sys.stdout
+
+    def quietly():
+        learn(ridge(), *shards(X, y), classes, progress=False)
+
+    threads = [threading.Thread(target=quietly) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sys.stdout is out
+    assert capsys.readouterr() == ("", "")
+
+
+def test_dask_knows_the_size_of_a_model():
+    X, y, classes = labelled()
+    model = ridge(n_classes=4).partial_fit(X, y, classes)
+    arrays = 8 * 30 * (30 + 4) + 4 * 30 * 10  # G, S and the anchors
+    assert arrays < sizeof(model) < 10 * arrays
+
+
+@pytest.mark.slow
+def test_a_partition_is_read_where_it_is_learned(client):
+    X, y, classes = labelled()
+    parts = [a.map_blocks(lambda block: block, dtype=a.dtype) for a in shards(X, y)]
+    learn(ridge(), *parts, classes)
+
+    def sent(dask_worker):
+        return [str(key) for entry in dask_worker.transfer_outgoing_log for key in entry["keys"]]
+
+    keys = [key for worker in client.run(sent).values() for key in worker]
+    assert not [key for key in keys if any(part.name in key for part in parts)]
+    calm = learn(ridge(), *shards(X, y), classes)
+    for others in (client.persist(parts), [part.rechunk((700, -1)[: part.ndim]) for part in parts]):
+        assert_allclose(learn(ridge(), *others, classes).weights_, calm.weights_, rtol=1e-4)
+
+
+@pytest.mark.slow
+def test_an_interrupt_leaves_no_task_on_the_cluster(client):
+    X, y, classes = labelled()
+
+    def slowly(block):
+        time.sleep(0.5)
+        return block
+
+    def n_tasks(dask_scheduler):
+        return len(dask_scheduler.tasks)
+
+    slow = shards(X, y)[0].map_blocks(slowly, meta=np.empty((0, 0)))
+    model = ridge().partial_fit(X, y, classes).close().blank()
+    timer = threading.Timer(1.5, os.kill, (os.getpid(), signal.SIGINT))
+    timer.start()
+    # The caught error is kept with its traceback, as IPython does.
+    with pytest.raises(KeyboardInterrupt) as kept:
+        learn(model, slow, shards(X, y)[1])
+    for _ in range(100):
+        if client.run_on_scheduler(n_tasks) == 0:
+            break
+        time.sleep(0.1)
+    assert client.run_on_scheduler(n_tasks) == 0 and kept.tb is not None
+
+
 @pytest.mark.slow
 def test_a_worker_killed_while_learning_changes_nothing(client):
     X, y, classes = labelled()
@@ -327,29 +479,95 @@ def test_a_worker_killed_while_learning_changes_nothing(client):
     assert len(set(client.run(os.getpid).values()) - set(pids.values())) == 1
 
 
-@pytest.mark.slow
-def test_processes_started_in_another_folder_get_the_modules(tmp_path):
-    def start(name, *options):
+@contextlib.contextmanager
+def processes(folder):
+    """Start a scheduler and, for each name that is sent, a worker in a folder of this name."""
+    started = []
+
+    def start(name, *options, inside="scheduler"):
+        (folder / inside).mkdir(exist_ok=True)
         command = [sys.executable, "-m", f"distributed.cli.{name}", *options]
         env = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
         quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-        return subprocess.Popen(command, cwd=tmp_path, env=env, **quiet)
+        started.append(subprocess.Popen(command, cwd=folder / inside, env=env, **quiet))
 
-    file = str(tmp_path / "scheduler.json")
-    options = ("--scheduler-file", file)
-    processes = [start("dask_scheduler", *options, "--port", "0", "--dashboard-address", ":0")]
-    processes.append(start("dask_worker", *options, "--nthreads", "1"))
-    X, y, classes = labelled()
+    file = str(folder / "scheduler.json")
+    to = ("--scheduler-file", file)
+    local = ("--host", "127.0.0.1", "--dashboard-address", ":0")
+    start("dask_scheduler", *to, *local, "--port", "0")
     try:
         while not Path(file).exists():
             time.sleep(0.05)
         with Client(scheduler_file=file, timeout=30) as client:
-            client.wait_for_workers(1, timeout=30)
-            ours = learn(ridge(), *shards(X, y), classes)
-            codes = encode(ours, da.from_array(X, chunks=(1000, 10))).compute()
+            # Without a nanny, so that a worker needs one process.
+            options = ("--nthreads", "1", "--no-nanny")
+            yield client, partial(start, "dask_worker", *to, *local, *options)
     finally:
-        for process in processes[::-1]:
+        for process in started[::-1]:
             process.terminate()
             process.wait()
+
+
+@pytest.mark.slow
+def test_processes_started_in_another_folder_get_the_modules(tmp_path):
+    X, y, classes = labelled()
+    array = da.from_array(X, chunks=(1000, 10))
+    with processes(tmp_path) as (client, start_worker):
+        start_worker(inside="empty")
+        client.wait_for_workers(1, timeout=30)
+        ours = learn(ridge(), *shards(X, y), classes)
+        # A later worker gets them too, even one that has another module of the name.
+        (tmp_path / "other").mkdir()
+        (tmp_path / "other" / "scaling.py").write_text("raise RuntimeError('imported')")
+        start_worker(inside="other")
+        client.wait_for_workers(2, timeout=30)
+        assert_array_equal(encode(ours, array).compute(), ours.transform(X))
     assert_same_model(ours, ridge().partial_fit(X, y, classes).close())
-    assert codes.shape == (N, 2)
+
+
+@pytest.mark.slow
+def test_other_sources_on_a_cluster_are_refused_and_replaced_on_request(tmp_path):
+    # The codes of the edited source are inverted.
+    (tmp_path / "edited").mkdir()
+    for name in scaling.SOURCES:
+        shutil.copy(ROOT / name, tmp_path / "edited")
+    with open(tmp_path / "edited" / "ridge.py", "a") as file:
+        file.write(
+            "\nold = HadamardRidge.transform\n"
+            "HadamardRidge.transform = lambda model, X: ~old(model, X)\n"
+        )
+    script = (
+        "import sys, numpy as np, dask.array as da\n"
+        "from distributed import Client\n"
+        "from ridge import HadamardRidge\n"
+        "from scaling import encode, send_modules\n"
+        "client = Client(scheduler_file=sys.argv[1])\n"
+        "X, y = np.eye(8), np.arange(8)\n"
+        "model = HadamardRidge(8, random_state=0).fit(X, y)\n"
+        "try:\n"
+        "    encode(model, da.from_array(X))\n"
+        "except RuntimeError as error:\n"
+        "    print(error)\n"
+        "send_modules(client, replace=True)\n"
+        "codes = encode(model, da.from_array(X)).compute()\n"
+        "assert (codes == model.transform(X)).all()\n"
+    )
+    (tmp_path / "unrelated").mkdir()
+    (tmp_path / "unrelated" / "scaling.py").write_text("raise RuntimeError('imported')")
+    array = da.from_array(np.eye(8))
+    model = HadamardRidge(8, random_state=0).fit(np.eye(8), np.arange(8))
+    with processes(tmp_path) as (client, start_worker):
+        start_worker(inside="unrelated")
+        client.wait_for_workers(1, timeout=30)
+        with pytest.raises(RuntimeError, match=r"unrelated.scaling\.py .*replace=True"):
+            encode(model, array)
+        send_modules(client, replace=True)
+        assert_array_equal(encode(model, array).compute(), model.transform(np.eye(8)))
+
+        command = [sys.executable, "-c", script, str(tmp_path / "scheduler.json")]
+        edited = subprocess.run(command, cwd=tmp_path / "edited", capture_output=True, text=True)
+        assert edited.returncode == 0, edited.stderr
+        assert "ridge.py" in edited.stdout and "replace=True" in edited.stdout
+        # Now the cluster's sources are others than ours.
+        with pytest.raises(RuntimeError, match=r"ridge\.py .*replace=True"):
+            encode(model, array)
