@@ -302,7 +302,8 @@ def _at(number: int, first: int | None):
     try:
         yield
     except Exception as error:
-        row = "" if first is None else f", whose row 0 is row {first} of all"
+        is_known = first is not None and np.isfinite(first)
+        row = f", whose row 0 is row {first} of all" if is_known else ""
         error.add_note(f"This is partition {number}{row}.")
         raise
 
