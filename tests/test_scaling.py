@@ -1,6 +1,7 @@
 """scaling.py: shards give what one process gives, and a killed worker changes nothing."""
 
 import contextlib
+import json
 import logging
 import os
 import shutil
@@ -477,6 +478,50 @@ def test_a_worker_killed_while_learning_changes_nothing(client):
     assert_array_equal(learn(ridge(), slow, parts[1], classes).weights_, calm.weights_)
     client.wait_for_workers(2, timeout=30)
     assert len(set(client.run(os.getpid).values()) - set(pids.values())) == 1
+
+
+KEPT = """
+import importlib, sys
+from pathlib import Path
+import dask.array as da
+sys.path[:0] = ["{root}"]
+from scaling import from_npy, learn
+from ridge import HadamardRidge
+folder = Path("{folder}")
+X, y = from_npy(folder / "X.npy", 200), from_npy(folder / "y.npy", 200)
+first = HadamardRidge(12, random_state=0).partial_fit(X[::9].compute(), y[::9].compute(), range(4))
+{recipe}
+"""
+
+
+@pytest.mark.slow
+def test_a_client_killed_while_learning_continues_to_the_same_model(tmp_path):
+    """The recipe of 18_scaling_out."""
+    cells = json.loads((ROOT / "notebooks" / "18_scaling_out.ipynb").read_text())["cells"]
+    sources = ["".join(cell["source"]) for cell in cells]
+    [recipe] = [source for source in sources if source.startswith("def learn_and_keep")]
+    call = "learn_and_keep(first.close().blank(), X, y, folder / sys.argv[1])"
+    recipe = recipe.partition("\n\n\n")[0] + f"\n{call}"
+    script = KEPT.format(root=ROOT, folder=tmp_path, recipe=recipe)
+    X, y, _ = labelled()
+    for name, array in (("X", X), ("y", y)):
+        np.save(tmp_path / f"{name}.npy", array)
+    names = {}
+    for folder in ("calm", "killed"):
+        (tmp_path / folder).mkdir()
+        if folder == "killed":
+            process = subprocess.Popen([sys.executable, "-c", script, folder])
+            while len(list((tmp_path / folder).glob("*.npz"))) < 2:
+                time.sleep(0.001)
+            process.kill()
+            process.wait()
+            assert len(list((tmp_path / folder).glob("*.npz"))) < 20
+        command = [sys.executable, "-c", script, folder]
+        subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+        names[folder] = sorted((tmp_path / folder).glob("*.npz"))
+    calm, killed = (HadamardRidge.load(files[-1]) for files in names.values())
+    assert killed.n_seen_ == N
+    assert_array_equal(killed.weights_, calm.weights_)
 
 
 @contextlib.contextmanager
