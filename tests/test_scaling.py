@@ -441,20 +441,24 @@ def test_an_interrupt_leaves_no_task_on_the_cluster(client):
     X, y, classes = labelled()
 
     def slowly(block):
-        time.sleep(0.5)
+        time.sleep(3)
         return block
 
     def n_tasks(dask_scheduler):
         return len(dask_scheduler.tasks)
 
+    def interrupt():
+        while client.run_on_scheduler(n_tasks) == 0:
+            time.sleep(0.05)
+        os.kill(os.getpid(), signal.SIGINT)
+
     slow = shards(X, y)[0].map_blocks(slowly, meta=np.empty((0, 0)))
     model = ridge().partial_fit(X, y, classes).close().blank()
-    timer = threading.Timer(1.5, os.kill, (os.getpid(), signal.SIGINT))
-    timer.start()
+    threading.Thread(target=interrupt).start()
     # The caught error is kept with its traceback, as IPython does.
     with pytest.raises(KeyboardInterrupt) as kept:
         learn(model, slow, shards(X, y)[1])
-    for _ in range(100):
+    for _ in range(600):  # also on a busy machine
         if client.run_on_scheduler(n_tasks) == 0:
             break
         time.sleep(0.1)
