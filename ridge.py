@@ -6,15 +6,24 @@ Copy this file together with hmoh.py.
 from __future__ import annotations
 
 import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from hmoh import CodebookHasher, NotFittedError, State, check_number
+from hmoh import KINDS, Codebook, CodebookHasher, NotFittedError, State, check_choice, check_number
 
 __all__ = ["HadamardRidge"]
 
 BLOCK = 512  # samples that enter the sums together
+FAR = 0.5  # of a learned codebook: codes of sets without a common label have product -FAR n_bits
+MOST_SWEEPS = 10  # through its codes
+
+
+class _Codebook(Codebook):
+    """A codebook of which "learned" is a kind too. Its table holds the codes to start from."""
+
+    def __init__(self, n_bits: int, kind: str = "random", n_labels: int | None = None, seed=0):
+        super().__init__(n_bits, "random" if kind == "learned" else kind, n_labels, seed)
 
 
 @dataclass(eq=False)
@@ -54,7 +63,15 @@ class HadamardRidge(CodebookHasher):
     memory : int, optional
         By default all samples count alike. With n they do up to sample n; from then on G becomes
         (1 - 1/n) G + z z^T with every sample, and S likewise, as the average of `HMOH` forgets.
-    n_bits, feature_map, codebook, n_classes, class_weight, warmup, random_state
+    codebook : {"random", "ordered", "spread", "learned"}
+        As in `HMOH`. "learned" is for samples with several labels. It starts at "random", and
+        flips bits of the codes of label sets while that decreases
+
+            sum_{k != l} v_k v_l (C_k . C_l / r - s_kl)^2,    s_kl = 1.5 cos(k, l) - 0.5,
+
+        where cos compares the 0/1 vectors of two sets, and v_k = ||S_k|| stands for the number of
+        samples of set k. So targets change along the stream, but do not depend on its order.
+    n_bits, feature_map, n_classes, class_weight, warmup, random_state
         As in `HMOH`.
 
     Examples
@@ -81,9 +98,12 @@ class HadamardRidge(CodebookHasher):
     takes_weights = True
     _update_size = BLOCK
     _saved = ("gram", "sums", "n_learned", "counts")
+    _codebook_class = _Codebook
 
     def _check_params(self) -> None:
-        super()._check_params()
+        check_choice(self.codebook, "codebook", (*KINDS, "learned"))
+        plain = replace(self, codebook="random") if self.codebook == "learned" else self
+        super(HadamardRidge, plain)._check_params()
         check_number(self.ridge, "ridge", float, 1e-8, 1e8)  # rounding hides a smaller one
         check_number(self.memory, "memory", optional=True, most=2**62)
 
@@ -163,10 +183,19 @@ class HadamardRidge(CodebookHasher):
             raise NotFittedError("this blank model has seen no sample; pass some to partial_fit.")
         mean_square = np.trace(state.gram) / state.n_mapped or 1.0
         gram = state.gram + state.settings["ridge"] * mean_square * np.eye(state.n_mapped)
-        C = state.book.table[: len(state.sums), : state.book.n_bits].astype(np.float64)
-        if name == "classifier":
-            C = self._members(state)[: len(state.sums)]
-        return np.linalg.solve(gram, state.sums.T @ C).astype(np.float32)
+        C = self._members(state) if name == "classifier" else self._targets(state)
+        return np.linalg.solve(gram, state.sums.T @ C[: len(state.sums)]).astype(np.float32)
+
+    def _targets(self, state: State) -> np.ndarray:
+        """Return the target code of every row of the codebook, (rows, n_bits) float64."""
+        C = state.book.table[:, : state.book.n_bits].astype(np.float64)
+        if state.settings["codebook"] != "learned":
+            return C
+        with state.lock:
+            if "targets" not in state.solution:
+                sizes = np.linalg.norm(self._all_sums(state), axis=1)
+                state.solution["targets"] = _learned_codes(C, self._members(state), sizes)
+        return state.solution["targets"]
 
     def _members(self, state: State) -> np.ndarray:
         """Return (targets, labels) float64: 1 where a target is that of a label, or of its set."""
@@ -174,6 +203,20 @@ class HadamardRidge(CodebookHasher):
         for key, row in state.book.rows.items():
             members[row, list(key) if isinstance(key, tuple) else row] = 1
         return members
+
+    def _keyed_targets(self) -> dict:
+        state = self._fitted()
+        return dict(zip(state.book.rows, self._targets(state).astype(np.int8), strict=True))
+
+    @property
+    def targets_(self) -> dict:
+        """Return label (or column of y) -> target code, (n_bits,) int8 of +1 and -1."""
+        return {key: C for key, C in self._keyed_targets().items() if not isinstance(key, tuple)}
+
+    @property
+    def label_set_targets_(self) -> dict:
+        """Return tuple of columns of y -> target code of this set of labels."""
+        return {key: C for key, C in self._keyed_targets().items() if isinstance(key, tuple)}
 
     def _decide(self, state: State, Z: np.ndarray) -> np.ndarray:
         return Z @ self._functions(state)
@@ -279,6 +322,41 @@ class HadamardRidge(CodebookHasher):
         ours.solution = {}
         self._state = ours
         return self
+
+
+def _learned_codes(C: np.ndarray, members: np.ndarray, sizes: np.ndarray) -> np.ndarray:
+    """Return the codes of a learned codebook, which starts as C (rows, bits) of +1 and -1.
+
+    The sets, members (rows, labels) 0/1 with sizes (rows,), take turns, large ones first. Of the
+    code of a set, the bit that helps most is flipped, as long as one helps.
+    """
+    sets, first, row = np.unique(members, axis=0, return_index=True, return_inverse=True)
+    size = np.bincount(row.ravel(), sizes)
+    # Rounded, so that an order of the samples that changes last digits changes no code.
+    v = np.round(size / (size.sum() or 1.0), 6)
+    unit = sets / np.linalg.norm(sets, axis=1, keepdims=True)
+    ones = np.ones((len(sets), 1))
+    left = np.hstack([(1 + FAR) * unit, -FAR * ones])
+    right = np.hstack([unit, ones])  # s = left right^T
+    C = C[first]
+    n_bits = C.shape[1]
+    gram, near = (C.T * v) @ C, (right.T * v) @ C  # sums over all sets
+    for _ in range(MOST_SWEEPS):
+        before = C.copy()
+        for k in np.argsort(-v, kind="stable"):
+            c = C[k]
+            gram -= v[k] * np.outer(c, c)
+            near -= v[k] * np.outer(right[k], c)
+            pull = n_bits * (left[k] @ near) - gram @ c
+            while (gain := -c * pull - gram.diagonal()).max() > 1e-9:
+                b = gain.argmax()
+                pull += 2 * c[b] * gram[:, b]
+                c[b] = -c[b]
+            gram += v[k] * np.outer(c, c)
+            near += v[k] * np.outer(right[k], c)
+        if np.array_equal(C, before):
+            break
+    return C[row.ravel()]
 
 
 def _check_mergeable(ours: State, theirs: State) -> None:

@@ -114,6 +114,85 @@ def test_targets_are_those_of_hmoh():
         assert plain(ours.label_set_targets_) == plain(theirs.label_set_targets_)
 
 
+# ---- a learned codebook --------------------------------------------------------------
+
+
+def sets_stream(n=400, n_labels=5, seed=0):
+    """Return samples whose features are sums of prototypes of their labels, with noise."""
+    rng = np.random.default_rng(seed)
+    y = (rng.random((n, n_labels)) < 0.35).astype(np.uint8)
+    y[~y.any(axis=1), 0] = 1
+    X = y @ rng.normal(size=(n_labels, 12)) + 0.3 * rng.normal(size=(n, 12))
+    return X.astype(np.float32), y
+
+
+def learned(X, y, n_bits=16, **params):
+    return HadamardRidge(n_bits, codebook="learned", random_state=0, **params).fit(X, y)
+
+
+def loss_of(targets, X, y):
+    """Return the loss of a learned codebook as its docstring has it, by a sum over pairs."""
+    sums = {
+        key: X[(y == np.isin(np.arange(y.shape[1]), key)).all(axis=1)].sum(0) for key in targets
+    }
+    size = {key: np.linalg.norm(sums[key].astype(np.float64)) for key in targets}
+    total = 0.0
+    for k, l in itertools.permutations(targets, 2):
+        common = len({*k} & {*l})
+        cos = common / np.sqrt(len(k) * len(l)) if common else 0.0
+        product = targets[k].astype(float) @ targets[l] / len(targets[k])
+        total += size[k] * size[l] * (product - 1.5 * cos + 0.5) ** 2
+    return total / sum(size.values()) ** 2
+
+
+def test_no_flip_of_a_bit_improves_a_learned_codebook():
+    X, y = sets_stream()
+    model = learned(X, y)
+    targets = model.label_set_targets_
+    loss = loss_of(targets, X, y)
+    assert loss < 0.7 * loss_of(model.recoded(codebook="random").label_set_targets_, X, y)
+    for key, bit in itertools.product(targets, range(16)):
+        targets[key][bit] *= -1
+        assert loss_of(targets, X, y) > loss - 1e-6
+        targets[key][bit] *= -1
+    # A column has the target of the set of this label alone.
+    assert all((model.targets_[j] == targets[j,]).all() for j in range(5))
+
+
+def test_a_learned_codebook_depends_on_neither_order_nor_cuts_and_survives_merge_and_file(tmp_path):
+    X, y = sets_stream()
+    model = learned(X, y)
+    parts = [HadamardRidge(16, codebook="learned", random_state=0) for _ in range(2)]
+    first, second = (part.partial_fit(X[i::2], y[i::2]) for i, part in enumerate(parts))
+    model.save(tmp_path / "model.npz")
+    half = learned(X[:150], y[:150])
+    assert half.targets_ and half.weights_.any()  # which changes nothing later
+    others = {
+        "order": learned(X[::-1], y[::-1]),
+        "merged": first.merge(second),
+        "file": HadamardRidge.load(tmp_path / "model.npz"),
+        "recoded": HadamardRidge(8, random_state=0)
+        .fit(X, y)
+        .recoded(n_bits=16, codebook="learned"),
+        "later": half.partial_fit(X[150:], y[150:]).close(),
+    }
+    for other in others.values():
+        assert plain(other.label_set_targets_) == plain(model.label_set_targets_)
+        assert_near(other, model, X)
+
+
+def test_a_learned_codebook_keeps_sets_and_single_labels_apart():
+    X, y = sets_stream()
+    codes = learned(X, y, 32).label_set_targets_
+    near = [codes[k] @ codes[l] for k, l in itertools.combinations(codes, 2) if {*k} & {*l}]
+    far = [codes[k] @ codes[l] for k, l in itertools.combinations(codes, 2) if not {*k} & {*l}]
+    assert np.mean(near) > np.mean(far) + 8
+    X, y = stream()
+    model = learned(X, y, 8)
+    C = np.stack([*model.targets_.values()]).astype(int)
+    assert (C @ C.T - 8 * np.eye(len(C)) <= 0).all() and model.label_set_targets_ == {}
+
+
 # ---- class scores --------------------------------------------------------------------
 
 
@@ -337,7 +416,8 @@ def test_recoded_models_are_those_of_the_same_stream(kind, block_of_16):
     common |= {"memory": 40, "warmup": 20, "random_state": 3}
     model = HadamardRidge(8, **common).partial_fit(X, y, classes)
     before = pickle.dumps(model)
-    for params in ({"n_bits": 3}, {"n_bits": 5, "codebook": "spread"}, {"ridge": 0.5}, {}):
+    ways = [{"n_bits": 3}, {"n_bits": 5, "codebook": "spread"}, {"ridge": 0.5}, {}]
+    for params in [*ways, {"codebook": "learned"}]:
         expected = HadamardRidge(**{"n_bits": 8} | params, **common).partial_fit(X, y, classes)
         recoded = model.recoded(**params)
         assert_equal_models(expected, recoded, X)
