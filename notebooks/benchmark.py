@@ -9,30 +9,23 @@ from collections.abc import Callable
 
 import numpy as np
 from IPython.display import display
-from matplotlib import patheffects
 from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
 
 from baselines import PUBLISHED_FAULTS
 from hmoh import hadamard
-from study import claims, figures, scorecard, style, tables
+from study import claims, figures, scorecard, tables
 from study.datasets import Dataset, split
 from study.profile import BITS, SEEDS
-from study.select import PAPER_METHODS, best_rival, differences, metric_of, paper_value, values
+from study.select import PAPER_METHODS, best_rival, differences, metric_of, values
 from study.tables import Table, number, with_interval
 
-__all__ = ["BEST", "advantage", "as_published", "both_readings", "by_method", "cells"]
+__all__ = ["BEST", "advantage", "as_published", "both_readings", "cells"]
 __all__ += ["describe_data", "describe_runs", "early", "early_curves", "gain_at_low_bits", "lead"]
 __all__ += ["of_method", "precision_at_k", "precision_recall", "repeated_columns", "sample"]
 __all__ += ["step", "stream", "too_early", "untrained"]
 
 # What the paper calls the state of the art.
 BEST = ("MIHash", "BSODH", "HCOH", "HMOH")
-# A dash is a value that the paper prints. Its white rim keeps it visible on a line.
-DASH = {"linestyle": "", "marker": "_", "markersize": 16, "markeredgewidth": 2.5}
-# How far at the left of a length its dash is, so that it hides no marker.
-DASH_SHIFT = 0.12
-RIM = [patheffects.withStroke(linewidth=5, foreground="white")]
 
 
 # ---- data and runs -------------------------------------------------------------------
@@ -200,7 +193,10 @@ def step(records: list[dict], published: list[dict], metric: str) -> Table:
 
 
 def cells(data: Dataset, runs: list[dict]) -> list[claims.Claim]:
-    """Return the judged cells of the paper's table, and show them if the data are the paper's."""
+    """Return the judged cells of the paper's table, and show them if the data are the paper's.
+
+    They are shown as two tables and as a figure.
+    """
     found = claims.cells(data.role, runs)
     if data.stand_in_for:
         print(
@@ -217,6 +213,7 @@ def cells(data: Dataset, runs: list[dict]) -> list[claims.Claim]:
         print(
             f"of the {len(both)} with both readings, {ours[0]} as described, {ours[1]} as published"
         )
+        figures.minus_printed(found)
     return found
 
 
@@ -235,38 +232,6 @@ def repeated_columns(published: list[dict], count_rows: bool = True) -> None:
 
 
 # ---- figures -------------------------------------------------------------------------
-
-
-@style.styled
-def by_method(shown: list[dict], metric: str = "headline") -> Figure:
-    """Draw a metric against the code length: a panel for each method, with both readings.
-
-    A dash is a value that the paper prints, as long as the data are the paper's.
-    """
-    chosen = figures.choose(shown, metric, "dataset", "split")
-    ylabel = tables.name_of_metric(chosen, metric)
-    title = f"{tables.names_of(chosen)}: {ylabel}\n{figures.over_seeds(chosen, metric, 'bars')}"
-    parts = figures.group(chosen, "method")
-    styles = style.styles_of(chosen)
-    figure, grid = style.panels(title, len(parts), "code length (bits)", ylabel, 1.9, sharey=True)
-    look = style.LINE | {"color": "0.4", "marker": "o"}
-    entries = [Line2D([], [], label="filled: as described", **look)]
-    entries.append(Line2D([], [], label="open: as published", **look | style.OPEN))
-    dash = Line2D([], [], label="dash: printed in the paper", color="0.4", **DASH)
-    lengths = list(figures.group(chosen, "n_bits"))
-    for axes, (method, runs) in zip(grid, parts.items(), strict=True):
-        for n_bits, found in figures.group(runs, "n_bits").items():
-            printed = paper_value(found[0], metric)
-            if printed is not None:
-                look = DASH | {"color": styles[found[0]["label"]]["color"], "zorder": 5}
-                place = lengths.index(n_bits) - DASH_SHIFT
-                axes.plot(place, printed, path_effects=RIM, **look)
-                entries = [*entries[:2], dash]
-        figures.draw_means(axes, runs, metric, styles)
-        axes.set_xticks(range(len(lengths)), lengths)
-        axes.set_title(method)
-    figure.legend(handles=entries, loc="outside lower center", ncols=2)
-    return figure
 
 
 def stream(records: list[dict]) -> Figure:

@@ -9,17 +9,21 @@ returned Figure is otherwise shown twice.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
 
+from study.claims import Claim
 from study.datasets import BENCHMARKS
-from study.select import lower_is_better, metric_of, samples
-from study.statistics import mean_and_interval
+from study.select import PAPER_METHODS, lower_is_better, metric_of, samples
+from study.statistics import margin_of, mean_and_interval
 from study.style import (
+    COLORS,
     GREY,
     WIDTH,
     Records,
@@ -32,11 +36,17 @@ from study.style import (
 )
 from study.tables import name_of, name_of_metric, names_of
 
-__all__ = ["choose", "curves", "draw_means", "group", "means", "means_by_set", "over_seeds"]
+__all__ = ["choose", "curves", "draw_means", "group", "means", "means_by_set"]
+__all__ += ["minus_printed", "over_seeds"]
 
 # Longer labels do not fit beside the ends of their lines.
 LONGEST_LABEL = 14
 DOTTED = {"linestyle": ":", "markersize": 3}
+# How a reading of a cell is drawn, and how far above the middle of its row.
+READINGS = {
+    "described": ({"color": "black"}, 0.17),
+    "published": ({"color": COLORS[1], "fillstyle": "none"}, -0.17),
+}
 
 
 # ---- records -------------------------------------------------------------------------
@@ -341,3 +351,41 @@ def _few_ticks(axes: Axes, labels: Iterable[str]) -> None:
     locator = MaxNLocator(max(2, min(n_numbers, 8)), steps=[1, 2, 2.5, 5, 10])
     axes.xaxis.set_major_locator(locator)
     axes.xaxis.set_major_formatter("{x:,g}")
+
+
+# ---- judged cells --------------------------------------------------------------------
+
+
+@styled
+def minus_printed(cells: Sequence[Claim]) -> Figure:
+    """Draw the judged cells of a table, as `claims.cells` returns them: ours minus the printed.
+
+    A panel is a metric, a row a method, a dot a code length. Cells that were not measured have no
+    dot. Where a reading has no dot in a row, its program cannot be read.
+    """
+    by_metric: dict[str, list[Claim]] = {}
+    for cell in cells:
+        if cell.described.n:
+            by_metric.setdefault(cell.spec["measure"]["metric"], []).append(cell)
+    if not by_metric:
+        raise ValueError("no cell was measured; pass cells that claims.cells judged by records.")
+    title = f"{cells[0].section}, cell by cell: our mean minus the printed value"
+    title += "\na dot for each code length"
+    figure, grid = panels(title, len(by_metric), "ours minus printed", "", 3.4, sharey=True)
+    for axes, (metric, found) in zip(grid, by_metric.items(), strict=True):
+        margin = margin_of(found[0].spec["unit"], found[0].printed)
+        axes.axvspan(-margin, margin, color="0.85")
+        for cell in found:
+            row = PAPER_METHODS.index(cell.spec["measure"]["method"])
+            for reading, (look, shift) in READINGS.items():
+                gap = getattr(cell, reading).estimate - cell.printed
+                axes.plot(gap, row + shift, "o", markersize=5, **look)
+        axes.set_title(metric)
+        axes.set_yticks(range(len(PAPER_METHODS)), PAPER_METHODS)
+        axes.grid(axis="y", visible=False)
+        axes.xaxis.set_major_locator(MaxNLocator(5, steps=[1, 2, 5, 10]))
+    entries = [Patch(color="0.85", label=f"margin of the rule, ±{margin:g}")]
+    for reading, (look, _) in READINGS.items():
+        entries.append(Line2D([], [], linestyle="", marker="o", label=f"as {reading}", **look))
+    figure.legend(handles=entries, loc="outside lower center", ncols=3, columnspacing=1)
+    return figure
