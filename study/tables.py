@@ -15,6 +15,7 @@ HMOH  0.750¹ ±0.071 (0.743)
 from __future__ import annotations
 
 import html
+import re
 import sys
 from collections.abc import Iterable, Sequence
 from contextlib import redirect_stderr
@@ -230,7 +231,8 @@ def _title(records: list[dict], metric: str) -> str:
 class Table(NamedTuple):
     """A table of text that prints plainly and that Jupyter shows as HTML.
 
-    In HTML, cells with the mark ¹ are bold and cells with ² are underlined.
+    In HTML and LaTeX a number with the mark ¹ is bold instead, and one with ² is underlined. So are
+    the words that explain the marks in the title, such as "¹ best".
     """
 
     title: str
@@ -250,7 +252,7 @@ class Table(NamedTuple):
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        caption = html.escape(self.title)
+        caption = _marked(html.escape(self.title), "<b>{}</b>", "<u>{}</u>")
         lines = ["".join(_html_cell(text, "th") for text in self.head)]
         for label, *cells in self.rows:
             found = "".join(_html_cell(text, "td") for text in cells)
@@ -268,7 +270,7 @@ class Table(NamedTuple):
         \hline
         bits & 8 \\
         \hline
-        HMOH & \textbf{0.750$^1$ $\pm$0.071} \\
+        HMOH & \textbf{0.750} $\pm$0.071 \\
         \hline
         \end{tabular}
         \end{table}
@@ -284,26 +286,27 @@ class Table(NamedTuple):
 
 LATEX = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
 LATEX |= {sign: rf"\{sign}" for sign in "&%$#_{}"}
-LATEX |= {"±": r"$\pm$", "¹": "$^1$", "²": "$^2$", "✓": r"$\surd$", "✗": r"$\times$"}
+LATEX |= {"±": r"$\pm$", "✓": r"$\surd$", "✗": r"$\times$"}
+# A number before its mark in a cell, and a word after it in a title.
+MARKED = {mark: re.compile(rf"(\S+){mark}|{mark} (\w+)") for mark in "¹²"}
+
+
+def _marked(text: str, best: str, second: str) -> str:
+    """Return a text in which a form stands in the place of each mark and of what it marks."""
+    for mark, form in zip("¹²", (best, second), strict=True):
+        text = MARKED[mark].sub(lambda found, f=form: f.format(found[1] or found[2]), text)
+    return text
 
 
 def _latex_cell(text: str) -> str:
-    found = text.translate(str.maketrans(LATEX))
-    # A title explains both marks.
-    if "¹" in text and "²" not in text:
-        return rf"\textbf{{{found}}}"
-    if "²" in text and "¹" not in text:
-        return rf"\underline{{{found}}}"
-    return found
+    return _marked(text.translate(str.maketrans(LATEX)), r"\textbf{{{}}}", r"\underline{{{}}}")
 
 
 def _html_cell(text: str, tag: str) -> str:
-    style = "text-align:left;"
-    if "¹" in text:
-        style += "font-weight:bold"
-    elif "²" in text:
-        style += "text-decoration:underline"
-    return f'<{tag} style="{style}">{html.escape(text)}</{tag}>'
+    # A mean and its deviation stay on one line.
+    found = html.escape(text).replace(" ±", "&nbsp;±")
+    found = _marked(found, "<b>{}</b>", "<u>{}</u>")
+    return f'<{tag} style="text-align:left">{found}</{tag}>'
 
 
 # ---- tables of records ---------------------------------------------------------------

@@ -77,11 +77,15 @@ def test_the_headline_metric_stands_for_both_in_one_table():
     assert made.rows == [["no kernel", "0.700¹", "0.200¹"]]
 
 
-def test_html_shows_the_marks_and_escapes_text():
-    made = tables.Table("a < b", ["bits", "8"], [["x & y", "0.750¹"], ["z", "0.700²"]])
-    page = made._repr_html_()
-    for text in ("a &lt; b", "x &amp; y", "bold", "underline"):
+def test_html_marks_the_mean_alone_and_escapes_text():
+    rows = [["x & y", "0.750¹ ±0.071 (0.743)"], ["z", "0.700²"]]
+    page = tables.Table("a < b, ¹ best, ² second", ["bits", "8"], rows)._repr_html_()
+    shown = ["a &lt; b, <b>best</b>, <u>second</u>", "x &amp; y", "<u>0.700</u></td>"]
+    # A line can break before the bracket only.
+    shown.append("<b>0.750</b>&nbsp;±0.071 (0.743)</td>")
+    for text in shown:
         assert text in page
+    assert "¹" not in page and "²" not in page
 
 
 def test_the_title_says_how_many_seeds_the_rows_have():
@@ -113,14 +117,14 @@ def test_latex_has_the_marks_and_no_sign_that_latex_reads_otherwise():
     rows = [["x & y_1", "0.750¹ ±0.071", "5 %"], ["z", "0.700²", "~"]]
     lines = tables.Table("a {b}, ¹ best, ² second", ["bits", "8", "#"], rows).to_latex()
     assert lines.splitlines()[1:3] == [
-        r"\caption{a \{b\}, $^1$ best, $^2$ second}",
+        r"\caption{a \{b\}, \textbf{best}, \underline{second}}",
         r"\begin{tabular}{lll}",
     ]
     assert lines.splitlines()[4:8] == [
         r"bits & 8 & \# \\",
         r"\hline",
-        r"x \& y\_1 & \textbf{0.750$^1$ $\pm$0.071} & 5 \% \\",
-        r"z & \underline{0.700$^2$} & \textasciitilde{} \\",
+        r"x \& y\_1 & \textbf{0.750} $\pm$0.071 & 5 \% \\",
+        r"z & \underline{0.700} & \textasciitilde{} \\",
     ]
 
 
