@@ -38,7 +38,7 @@ def with_page_links(text: str, folder: str = "") -> str:
         start = "" if match[1].startswith("#") else folder
         return f"]({page_link(start + match[1])})"
 
-    # `make site` puts this page beside the others; it is no source of the book.
+    # `make site` puts this page beside the others; it is not a source of the book.
     text = text.replace('href="../build/draw.html"', 'href="draw.html"')
     return re.sub(r"\]\((?!\w+:)([^)\s]+)\)", moved, text)
 

@@ -144,7 +144,7 @@ class Claim:
 
     @property
     def own(self) -> Check | None:
-        """What the paper's own numbers say, which is no verdict; None if they do not have it."""
+        """What the paper's own numbers say, which is not a verdict; None if they do not have it."""
         return None if self.kind == "cell" else check(self.spec)
 
 

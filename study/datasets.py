@@ -331,7 +331,7 @@ def unseen_split(dataset: Dataset, seed: int) -> Split:
 
     Notes
     -----
-    The paper says 75 % and 25 %, which is no whole number of ten classes. The published loaders
+    The paper says 75 % and 25 %, and ten classes cannot be split so. The published loaders
     round as here, and draw the queries from all rows of the unseen classes (`mnist_zs.m` and
     `cifar_zs.m`, lines 31 and 44 to 67, and `places_zs.m`, lines 43 to 48; `split` names their
     folder).

@@ -286,7 +286,7 @@ def read_mat(path: Path, names: Sequence[str]) -> list[np.ndarray]:
     return [found[name] for name in names]
 
 
-# Write variables to NAME.npy, without those that are no plain arrays.
+# Write variables to NAME.npy, without those that are not plain arrays.
 READ_MAT5 = """
 import sys
 import numpy as np
@@ -350,7 +350,7 @@ def _read_mat73(path: Path, names: Sequence[str]) -> dict[str, np.ndarray]:
     with h5py.File(path, "r") as file:
         for name in names:
             stored = file.get(name)
-            # A cell or struct is no matrix.
+            # A cell or struct is not a matrix.
             if not isinstance(stored, h5py.Dataset) or stored.ndim != 2:
                 continue
             n_columns, n_rows = stored.shape

@@ -90,7 +90,7 @@ class _Printed:
 def check(spec: dict) -> Check | None:
     """Return what the paper's own numbers say about a claim; None if they do not have it.
 
-    A printed value is no check of itself.
+    A printed value cannot check itself.
     """
     table = spec.get("table", spec.get("measure"))
     if table is None:

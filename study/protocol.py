@@ -52,7 +52,7 @@ STAND_IN_SEEDS, STAND_IN_FEWEST = 6, 3
 
 
 class _OnDisk(NamedTuple):
-    """Name a folder with the arrays of a data set; `rest` is what is no array."""
+    """Name a folder with the arrays of a data set; `rest` is everything else."""
 
     folder: str
     rest: tuple

@@ -70,7 +70,7 @@ def choose(pages: list[str]) -> list[tuple[str, list[tuple[int, str]]]]:
         translations.append((len(tag), name, tag, page))
 
     found = []
-    # Codes, names and fragments so far; an empty or undetermined code is no language.
+    # Codes, names and fragments so far; an empty or undetermined code is not a language.
     seen = {"", "und"}
     for _, name, tag, page in sorted(translations):
         short_name = re.split("[,(]", name)[0].strip()
