@@ -70,7 +70,8 @@ class HadamardRidge(CodebookHasher):
             sum_{k != l} v_k v_l (C_k . C_l / r - s_kl)^2,    s_kl = 1.5 cos(k, l) - 0.5,
 
         where cos compares the 0/1 vectors of two sets, and v_k = ||S_k|| stands for the number of
-        samples of set k. So targets change along the stream, but do not depend on its order.
+        samples of set k. So targets change along the stream, but do not depend on its order. It
+        gains at 16 to 64 bits on two sets, but loses on poor features of one (19_after_hmoh).
     n_bits, feature_map, n_classes, class_weight, warmup, random_state
         As in `HMOH`.
 
