@@ -100,7 +100,7 @@ def test_notebooks_open_shortly_and_say_little_about_the_quick_profile():
         assert first[0] == "import start" and len(first) <= 10, path.name
         about = r"\b(quick|QUICK|PROFILE|by_profile)\b"
         n_about_quick += sum(len(re.findall(about, cell.source)) for cell in cells)
-    assert n_about_quick <= 40
+    assert n_about_quick <= 44
 
 
 def test_start_says_what_to_do_when_a_package_is_missing(monkeypatch):
