@@ -177,7 +177,8 @@ def run_and_write(path: Path, keep_outputs: bool) -> None:
         update(path, notebook)
     for cell in notebook.cells:
         if "print" in cell.metadata.get("tags", []):
-            print("\n".join(o.text for o in cell.outputs if o.output_type == "stream"))
+            for output in cell.outputs:
+                print(output.get("text") or output.get("data", {}).get("text/plain", ""))
     seconds = time.perf_counter() - start
     print(f"{path.name}: {seconds:.0f} s, build/notebooks/{path.name}", flush=True)
 
