@@ -15,11 +15,15 @@ import zipfile
 from collections import Counter
 from unittest.mock import patch
 
+import numpy as np
 import pytest
 from helpers import ROOT
 
 import baselines
 import study
+from hmoh import HMOH
+from kernels import RBF
+from metrics import pack
 from study import profile, protocol
 
 # ---- examples ------------------------------------------------------------------------
@@ -57,6 +61,26 @@ def test_recipes_of_the_readme_run(tmp_path, monkeypatch):
     readme = str(ROOT / "README.md")
     failed, tried = doctest.testfile(readme, module_relative=False)
     assert tried >= 10 and failed == 0
+
+
+def test_the_first_snippet_of_the_readme_needs_numpy_and_numba_only():
+    snippet = (ROOT / "README.md").read_text().split("```")[1]
+    lines = re.findall(r"^>>> (from .+|mnist = .+|X, y = .+)$", snippet, re.MULTILINE)
+    others = ("tqdm", "scipy", "sklearn", "matplotlib", "pandas", "h5py", "pooch", "joblib")
+    script = f"import sys; sys.modules.update(dict.fromkeys({others})); {'; '.join(lines)}"
+    subprocess.run([sys.executable, "-c", script], cwd=ROOT, check=True)
+    assert len(lines) == 6
+
+
+def test_the_plain_lines_of_the_readme_give_the_codes_of_hmoh():
+    lines = (ROOT / "README.md").read_text().split("```python\n")[2].split("```")[0]
+    rng = np.random.default_rng(0)
+    y = rng.integers(4, size=300)
+    X = (rng.normal(size=(4, 8))[y] + rng.normal(size=(300, 8))).astype(np.float32)
+    model = HMOH(16, RBF(30), random_state=0).fit(X, y)
+    names = {"np": np, "X": X, "y": y, "new": X, "n_anchors": 30, "n_bits": 16}
+    exec(lines, names | {"targets": model.targets_, "kernel": model.feature_map_}, names)
+    assert (pack(names["codes"]) == model.transform(X)).all()
 
 
 def test_the_example_of_contributing_shows_a_method_and_own_data(tmp_path, monkeypatch, capsys):
