@@ -103,6 +103,17 @@ def test_notebooks_open_shortly_and_say_little_about_the_quick_profile():
     assert n_about_quick <= 44
 
 
+@every_notebook
+def test_what_was_found_is_said_in_three_bullets_and_six_numbers(path):
+    opening = nbformat.read(path, as_version=4).cells[0].source
+    box = "\n".join(re.findall(r"^> ?(.*)$", opening, re.MULTILINE))
+    box = re.sub(r"\]\([^)]*\)", "]", box)
+    assert box.startswith("**What we found.**")
+    assert len([word for word in box.split() if re.search(r"\w", word)]) <= 80
+    assert len(re.findall(r"(?<![\w.@])\d[\d.,]*", box)) <= 6
+    assert len(re.findall(r"^- ", box, re.MULTILINE)) <= 3
+
+
 def test_start_says_what_to_do_when_a_package_is_missing(monkeypatch):
     # Never "No module named ...", which sends students to another package of that name.
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
