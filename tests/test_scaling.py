@@ -437,32 +437,38 @@ def test_a_partition_is_read_where_it_is_learned(client):
 
 
 @pytest.mark.slow
-def test_an_interrupt_leaves_no_task_on_the_cluster(client):
+def test_an_interrupt_leaves_no_task_on_the_cluster(client, tmp_path):
     X, y, classes = labelled()
 
     def slowly(block):
+        (tmp_path / "begun").touch()
         time.sleep(3)
         return block
 
-    def n_tasks(dask_scheduler):
-        return len(dask_scheduler.tasks)
+    def n_pending(dask_scheduler):  # an earlier test may have left results
+        states = [task.state for task in dask_scheduler.tasks.values()]
+        return sum(state not in ("memory", "released", "forgotten") for state in states)
 
     def interrupt():
-        while client.run_on_scheduler(n_tasks) == 0:
-            time.sleep(0.05)
-        os.kill(os.getpid(), signal.SIGINT)
+        for _ in range(600):
+            if (tmp_path / "begun").exists():
+                os.kill(os.getpid(), signal.SIGINT)
+                return
+            time.sleep(0.1)
 
     slow = shards(X, y)[0].map_blocks(slowly, meta=np.empty((0, 0)))
     model = ridge().partial_fit(X, y, classes).close().blank()
-    threading.Thread(target=interrupt).start()
+    thread = threading.Thread(target=interrupt)
+    thread.start()
     # The caught error is kept with its traceback, as IPython does.
     with pytest.raises(KeyboardInterrupt) as kept:
         learn(model, slow, shards(X, y)[1])
+    thread.join()
     for _ in range(600):  # also on a busy machine
-        if client.run_on_scheduler(n_tasks) == 0:
+        if client.run_on_scheduler(n_pending) == 0:
             break
         time.sleep(0.1)
-    assert client.run_on_scheduler(n_tasks) == 0 and kept.tb is not None
+    assert client.run_on_scheduler(n_pending) == 0 and kept.tb is not None
 
 
 @pytest.mark.slow
