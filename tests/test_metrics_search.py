@@ -1,7 +1,5 @@
 """Search in metrics.py: float queries, radius, masks and candidates against brute force."""
 
-import _thread
-import time
 import warnings
 
 import naive
@@ -197,24 +195,6 @@ def test_threads_that_share_items_or_queries_find_the_same(
         lambda n_threads: nearest_by_value(values, codes, 5, mask=mask, n_threads=n_threads),
     ):
         assert_equal(search(3), search(1))
-
-
-def test_an_interrupt_stops_all_threads(monkeypatch):
-    calls = []
-
-    def select(*args):
-        calls.append(args)
-        if len(calls) == 1:
-            _thread.interrupt_main()
-        time.sleep(0.002)
-
-    monkeypatch.setattr(metrics, "PAIRS_PER_THREAD", 1)
-    monkeypatch.setattr(metrics, "BLOCK_BYTES", 1)
-    monkeypatch.setattr(metrics, "_select", select)
-    codes = np.zeros((20_000, 1), np.uint8)
-    with pytest.raises(KeyboardInterrupt):
-        nearest(codes[:1], codes, 1, n_threads=2)
-    assert len(calls) < 20_000 / metrics.FEW / 2  # blocks of one thread
 
 
 # ---- masks ---------------------------------------------------------------------------
