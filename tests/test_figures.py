@@ -89,6 +89,7 @@ def labels(axes) -> list[str]:
     [*itertools.product(FIGURES, (grid, ten_seeds)), ("minus_printed", both)],
 )
 def test_figures_are_labelled_and_nothing_overlaps(name, runs):
+    plt.close("all")  # what another test has left
     figure = drawn(name, SETS if name in OF_MANY_SETS else ["mnist"], runs)
     figure.canvas.draw()  # warnings are errors here
     assert plt.get_fignums() == [figure.number]

@@ -126,7 +126,7 @@ def test_a_result_of_a_program_is_of_its_runs():
     found = texts()
     wrong = {path.name: unknown_results(text) for path, text in found.items()}
     assert {name: clauses for name, clauses in wrong.items() if clauses} == {}
-    assert sum(len(clauses_on_programs(text)) for text in found.values()) >= 3
+    assert sum(len(clauses_on_programs(text)) for text in found.values()) >= 1
 
 
 def test_a_result_that_no_program_gave_is_found():
