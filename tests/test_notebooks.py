@@ -97,7 +97,7 @@ def test_notebooks_open_shortly_and_say_little_about_the_quick_profile():
         if path.stem == "00_quickstart":  # it is the one that is opened alone
             assert first[0] == "try:" and first[2:4] and "SystemExit" in first[3]
             first = [first[1], *first[4:]]
-        assert first[0] == "import start" and len(first) <= 13, path.name
+        assert first[0] == "import start" and len(first) <= 10, path.name
         about = r"\b(quick|QUICK|PROFILE|by_profile)\b"
         n_about_quick += sum(len(re.findall(about, cell.source)) for cell in cells)
     assert n_about_quick <= 44
